@@ -1,0 +1,47 @@
+# `make` alone lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# ARGS reaches the underlying command: make test ARGS="-m 'not slow'"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check format bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+# torch first and on its own: a resolver that sees an open range would replace it
+# with a newer build and several gigabytes of accelerator packages.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, found " + sys.version)'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/pip install --quiet "$$(grep '^torch==' constraints.txt)"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $(STAMP)
+
+install: $(STAMP) ## build .venv from nothing when it is missing or stale
+
+demo: $(STAMP) ## generate a graph, run the quickstart to scores and a report
+	$(BIN)/peg run configs/quickstart.yaml $(ARGS)
+
+test: $(STAMP) ## run every test (ARGS="-m 'not slow and not ray'" for the quick part)
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(STAMP) ## lint, format, types, import directions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP) ## rewrite the sources in house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## run every benchmark, each beside its peer
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean: ## remove .venv, caches and the demo's data and runs
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis runs data
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What it means: graphs, encodings, layers, models, metrics. No Ray, no YAML, no pydantic."""

@@ -1,0 +1,117 @@
+"""Errors a user can act on: what was found, what was needed, what to do.
+
+Every error takes one message, so that it survives the pickling between Ray
+processes; named constructors build the messages.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Self
+
+
+class PegError(Exception):
+    """Base of all errors that are shown without a traceback."""
+
+    exit_code = 1
+
+
+class ConfigError(PegError):
+    """The configuration or the command line is wrong; nothing was started."""
+
+    exit_code = 2
+
+
+class InputError(PegError):
+    """An input file does not hold what it should."""
+
+    @classmethod
+    def no_such_file(cls, location: object) -> Self:
+        return cls(f"no Parquet file at {location}; check the path, folder or glob")
+
+    @classmethod
+    def unreadable(cls, file: object, reason: object) -> Self:
+        return cls(
+            f"{file} is not a readable Parquet file ({reason}); "
+            "it may be truncated or still being written: write it again"
+        )
+
+    @classmethod
+    def missing_column(cls, file: object, column: str, found: Iterable[str]) -> Self:
+        found = list(found)
+        return cls(
+            f"{file} has no column {column!r}; it has {', '.join(map(repr, found)) or 'none'}"
+            f"{nearest_hint(column, found)}"
+        )
+
+    @classmethod
+    def wrong_type(cls, file: object, column: str, *, found: object, needed: str) -> Self:
+        return cls(
+            f"column {column!r} of {file} is of type {found}, needed is {needed}; "
+            "cast the column, or name another one in the configuration"
+        )
+
+    @classmethod
+    def null_value(cls, file: object, column: str, *, row_group: int, row: int, count: int) -> Self:
+        return cls(
+            f"column {column!r} of {file} holds {count:,} null(s), the first in row {row:,} "
+            f"of row group {row_group}; remove those rows, or fill in the value"
+        )
+
+    @classmethod
+    def no_rows(cls, location: object, what: str) -> Self:
+        return cls(f"{location} holds no {what}; at least one is needed: check how it was written")
+
+
+class GraphTooSmall(PegError):
+    """The graph has too few nodes or edges for what was asked."""
+
+    @classmethod
+    def for_encoding(cls, *, needed: int, found: int) -> Self:
+        return cls(
+            f"encoding needs at least {needed:,} nodes, the graph has {found:,}; "
+            "lower `dimensions`, or check that ingestion kept the edges"
+        )
+
+    @classmethod
+    def for_split(cls, *, part: str, ratio: float, edges: int) -> Self:
+        return cls(
+            f"a {part} share of {ratio} of {edges:,} edges leaves no edge in it; "
+            f"raise `split.{part}`, or give a larger graph"
+        )
+
+    @classmethod
+    def for_negatives(cls, *, asked: int, available: int) -> Self:
+        return cls(
+            f"{asked:,} negative pairs were asked for, the graph has only {available:,} pairs "
+            "without an edge; lower the shares of the split, or give a sparser graph"
+        )
+
+
+class LeakFound(PegError):
+    """A held-out link reached something the model learns from."""
+
+    @classmethod
+    def of(cls, *, part: str, place: str, count: int) -> Self:
+        return cls(
+            f"{count:,} {part} link(s) stand in {place}, none may; "
+            "the split artifact is not trustworthy: run again with `--force split`"
+        )
+
+
+class ArtifactMismatch(PegError):
+    """Two artifacts that do not belong together."""
+
+    @classmethod
+    def of(cls, *, what: str, found: object, needed: object) -> Self:
+        return cls(
+            f"{what} do not fit together: found {found}, needed {needed}; "
+            "use artifacts of one run, or run the stage again"
+        )
+
+
+def nearest_hint(word: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'x'?"`` when something known is close to ``word``, else an empty string."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,209 @@
+"""The graph as three memory-mapped arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from peg_core.errors import ArtifactMismatch, PegError
+
+IntArray = npt.NDArray[np.integer[Any]]
+FloatArray = npt.NDArray[np.floating[Any]]
+
+
+class CsrSlice(NamedTuple):
+    """Rows ``start .. stop`` of the adjacency matrix, ``indptr`` starting at 0."""
+
+    indptr: IntArray  # [rows + 1]
+    indices: IntArray  # [entries]
+    weights: FloatArray | None  # [entries]
+
+
+class GraphStore:
+    """An immutable undirected graph in compressed sparse rows.
+
+    Symmetric, rows sorted, no duplicates, no self-loops. Opened by path and
+    memory-mapped; a Ray task gets the path, never the object: the page cache
+    shares the arrays between the processes of a machine.
+
+    Args:
+        indptr: [num_nodes + 1], int64.
+        indices: [2 * num_edges], int32 while num_nodes < 2**31, else int64.
+        weights: [2 * num_edges], float32, or None for an unweighted graph.
+    """
+
+    def __init__(
+        self, indptr: IntArray, indices: IntArray, weights: FloatArray | None = None
+    ) -> None:
+        self.indptr = indptr
+        self.indices = indices
+        self.weights = weights
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def num_edges(self) -> int:
+        """Undirected edges, each counted once."""
+        return len(self.indices) // 2
+
+    @property
+    def degrees(self) -> IntArray:
+        """Neighbours per node, [num_nodes]."""
+        return np.diff(self.indptr)
+
+    @property
+    def weighted_degrees(self) -> FloatArray:
+        """Sum of edge weights per node, [num_nodes], float64."""
+        if self.weights is None:
+            return self.degrees.astype(np.float64)
+        return _row_sums(self.indptr, self.weights)
+
+    def neighbors(self, node: int) -> IntArray:
+        return self.indices[self.indptr[node] : self.indptr[node + 1]]
+
+    def csr_slice(self, start: int, stop: int) -> CsrSlice:
+        first, last = int(self.indptr[start]), int(self.indptr[stop])
+        weights = None if self.weights is None else self.weights[first:last]
+        return CsrSlice(self.indptr[start : stop + 1] - first, self.indices[first:last], weights)
+
+    def balanced_ranges(self, parts: int) -> list[tuple[int, int]]:
+        """Cut the nodes into at most ``parts`` ranges of about equal edge-plus-node work."""
+        work = self.indptr + np.arange(self.num_nodes + 1)
+        goals = np.linspace(0, work[-1], parts + 1)[1:-1]
+        cuts = [0, *np.searchsorted(work, goals).tolist(), self.num_nodes]
+        return [(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if a < b]
+
+    def edges(self) -> tuple[IntArray, IntArray]:
+        """Each undirected edge once, source < target, ordered by (source, target)."""
+        source = np.repeat(np.arange(self.num_nodes, dtype=self.indices.dtype), self.degrees)
+        upper = source < self.indices
+        return source[upper], self.indices[upper]
+
+    def edge_weights(self) -> FloatArray | None:
+        """Weights in the order of :meth:`edges`, or None."""
+        if self.weights is None:
+            return None
+        source = np.repeat(np.arange(self.num_nodes, dtype=self.indices.dtype), self.degrees)
+        return self.weights[source < self.indices]
+
+    def contains(self, source: IntArray, target: IntArray) -> npt.NDArray[np.bool_]:
+        """Which of the pairs are edges, [num_pairs]."""
+        return _contains(
+            self.indptr,
+            self.indices,
+            np.asarray(source, dtype=np.int64),
+            np.asarray(target, dtype=np.int64),
+        )
+
+    def adjacency(self, dtype: npt.DTypeLike = np.float32) -> scipy.sparse.csr_array:
+        """The adjacency matrix, [num_nodes, num_nodes]."""
+        data = np.ones(len(self.indices), dtype) if self.weights is None else self.weights
+        shape = (self.num_nodes, self.num_nodes)
+        matrix = scipy.sparse.csr_array((data.astype(dtype), self.indices, self.indptr), shape)
+        matrix.has_sorted_indices = True
+        return matrix
+
+    @classmethod
+    def from_edges(
+        cls,
+        source: npt.ArrayLike,
+        target: npt.ArrayLike,
+        *,
+        num_nodes: int,
+        weights: npt.ArrayLike | None = None,
+    ) -> GraphStore:
+        """Build in memory: symmetrised, self-loops dropped, weights of duplicates summed."""
+        source = np.asarray(source, dtype=np.int64)
+        target = np.asarray(target, dtype=np.int64)
+        _check_ends(source, target, num_nodes)
+        keep = source != target
+        low = np.minimum(source, target)[keep]
+        high = np.maximum(source, target)[keep]
+        values = np.ones(len(low)) if weights is None else np.asarray(weights, np.float64)[keep]
+        upper = scipy.sparse.coo_array((values, (low, high)), shape=(num_nodes, num_nodes)).tocsr()
+        full = (upper + upper.T).tocsr()
+        full.sort_indices()
+        return cls(
+            full.indptr.astype(np.int64),
+            full.indices.astype(index_dtype(num_nodes)),
+            None if weights is None else full.data.astype(np.float32),
+        )
+
+    def save(self, path: Path) -> None:
+        """Write the arrays into the folder ``path``."""
+        path.mkdir(parents=True, exist_ok=True)
+        np.save(path / "indptr.npy", self.indptr)
+        np.save(path / "indices.npy", self.indices)
+        if self.weights is not None:
+            np.save(path / "weights.npy", self.weights)
+
+    @classmethod
+    def open(cls, path: Path | str) -> GraphStore:
+        """Map the arrays in the folder ``path``."""
+        path = Path(path)
+        if not (path / "indptr.npy").exists():
+            raise PegError(f"{path} is not a graph store: it has no indptr.npy")
+        indptr = np.load(path / "indptr.npy", mmap_mode="r")
+        indices = np.load(path / "indices.npy", mmap_mode="r")
+        weights = None
+        if (path / "weights.npy").exists():
+            weights = np.load(path / "weights.npy", mmap_mode="r")
+        if int(indptr[-1]) != len(indices):
+            raise ArtifactMismatch.of(
+                what=f"indptr and indices of {path}",
+                found=f"{len(indices):,} entries",
+                needed=f"{int(indptr[-1]):,}",
+            )
+        return cls(indptr, indices, weights)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a GraphStore is opened by path in each process, it is not pickled")
+
+
+def index_dtype(num_nodes: int) -> type[np.int32] | type[np.int64]:
+    """The narrowest index type that addresses ``num_nodes`` nodes."""
+    return np.int32 if num_nodes < 2**31 else np.int64
+
+
+def _check_ends(source: IntArray, target: IntArray, num_nodes: int) -> None:
+    ends: Sequence[IntArray] = (source, target)
+    for end in ends:
+        if len(end) and (int(end.min()) < 0 or int(end.max()) >= num_nodes):
+            raise PegError(
+                f"node indices must lie in 0 .. {num_nodes - 1:,}, "
+                f"found {int(end.min()):,} .. {int(end.max()):,}"
+            )
+
+
+@numba.njit(cache=True, parallel=True)
+def _contains(
+    indptr: IntArray, indices: IntArray, source: IntArray, target: IntArray
+) -> npt.NDArray[np.bool_]:
+    found = np.zeros(len(source), dtype=np.bool_)
+    for i in numba.prange(len(source)):
+        low, high = indptr[source[i]], indptr[source[i] + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if indices[middle] < target[i]:
+                low = middle + 1
+            else:
+                high = middle
+        found[i] = low < indptr[source[i] + 1] and indices[low] == target[i]
+    return found
+
+
+@numba.njit(cache=True)
+def _row_sums(indptr: IntArray, weights: FloatArray) -> FloatArray:
+    sums = np.zeros(len(indptr) - 1, dtype=np.float64)
+    for row in range(len(sums)):
+        for entry in range(indptr[row], indptr[row + 1]):
+            sums[row] += weights[entry]
+    return sums

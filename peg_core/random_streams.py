@@ -1,0 +1,23 @@
+"""Random streams named by what they are for, never by the worker that draws them."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+
+def random_stream(*, seed: int, purpose: str, shard: int = 0) -> np.random.Generator:
+    """A generator that depends on (seed, purpose, shard) alone."""
+    return np.random.Generator(np.random.PCG64(_entropy(seed, purpose, shard)))
+
+
+def stream_seed(*, seed: int, purpose: str, shard: int = 0) -> int:
+    """A 63-bit seed for generators outside numpy (torch, numba)."""
+    state = np.random.SeedSequence(_entropy(seed, purpose, shard)).generate_state(1, np.uint64)
+    return int(state[0] >> np.uint64(1))
+
+
+def _entropy(seed: int, purpose: str, shard: int) -> list[int]:
+    name = int.from_bytes(hashlib.blake2b(purpose.encode(), digest_size=8).digest(), "little")
+    return [seed, name, shard]

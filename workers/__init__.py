@@ -1,0 +1,1 @@
+"""Where it happens: the only package that computes with Ray."""
