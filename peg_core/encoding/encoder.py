@@ -1,0 +1,78 @@
+"""What every encoder offers."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+from peg_core.errors import nearest_hint
+from peg_core.graph.graph_store import GraphStore
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Positions and what is worth knowing about them.
+
+    Args:
+        positions: [num_nodes, dimensions], float32.
+        report: JSON-ready facts: eigenvalues, residuals, warnings.
+    """
+
+    positions: npt.NDArray[np.float32]
+    report: dict[str, Any] = field(default_factory=dict)
+
+
+class Encoder(Protocol):
+    """A frozen dataclass of parameters that places the nodes of a graph.
+
+    ``version`` goes up whenever the positions of an unchanged graph change.
+    """
+
+    version: ClassVar[int]
+    dimensions: int
+
+    def encode(self, graph: GraphStore, *, seed: int) -> npt.NDArray[np.float32]:
+        """Positions, [num_nodes, dimensions]."""
+        ...
+
+    def solve(self, graph: GraphStore, *, seed: int) -> Encoding:
+        """Positions with a report on their quality."""
+        ...
+
+    @classmethod
+    def check_parameters(cls, parameters: dict[str, Any]) -> None:
+        """Raise ValueError when ``cls(**parameters)`` would not be valid."""
+        ...
+
+
+class EncoderParameters:
+    """Base of the encoders' dataclasses: parameters checked by name, type and rule."""
+
+    def encode(self, graph: GraphStore, *, seed: int) -> npt.NDArray[np.float32]:
+        """Positions, [num_nodes, dimensions]."""
+        return self.solve(graph, seed=seed).positions
+
+    def solve(self, graph: GraphStore, *, seed: int) -> Encoding:
+        """Positions with a report on their quality."""
+        raise TypeError(f"{type(self).__name__} does not define solve()")
+
+    @classmethod
+    def check_parameters(cls, parameters: dict[str, Any]) -> None:
+        """Raise ValueError when ``cls(**parameters)`` would not be valid."""
+        hints = get_type_hints(cls)
+        known = [f.name for f in dataclasses.fields(cls)]  # type: ignore[arg-type]
+        for name, value in parameters.items():
+            if name not in known:
+                raise ValueError(
+                    f"unknown key {name!r}; known: {', '.join(known)}{nearest_hint(name, known)}"
+                )
+            wanted = hints[name]
+            if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+                continue
+            if wanted in (int, float, str, bool) and type(value) is not wanted:
+                raise ValueError(f"{name} is {value!r}, needed is a {wanted.__name__}")
+        cls(**parameters)

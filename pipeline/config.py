@@ -1,0 +1,202 @@
+"""The schema of a pipeline file: what is computed, and in ``cluster`` where.
+
+Descriptions are shown by ``peg config schema`` and by editors; keep them useful.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
+
+from peg_core.encoding import ENCODERS
+from peg_core.errors import nearest_hint
+from peg_core.models import MODELS
+
+BYTES_PER_UNIT = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def parse_bytes(value: object) -> object:
+    """``"2GB"`` to 2000000000; anything else is left to pydantic."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip().upper()
+    for unit in ("KB", "MB", "GB", "TB", "B"):
+        number = text.removesuffix(unit).strip()
+        if text.endswith(unit) and number.replace(".", "", 1).isdigit():
+            return int(float(number) * BYTES_PER_UNIT[unit])
+    raise ValueError(f"{value!r} is not a size; write for example 500MB or 2GB")
+
+
+def registered(registry: dict[str, Any], what: str) -> AfterValidator:
+    """A validator that accepts the names of a registry."""
+
+    def check(name: str) -> str:
+        if name not in registry:
+            known = ", ".join(registry)
+            raise ValueError(f"no {what} {name!r}; known: {known}{nearest_hint(name, registry)}")
+        return name
+
+    return AfterValidator(check)
+
+
+Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(gt=0)]
+Ratio = Annotated[float, Field(gt=0, lt=1)]
+
+
+class Section(BaseModel):
+    """A part of the file; unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class GraphConfig(Section):
+    """Where the edges are and what their columns are called."""
+
+    edges: str = Field(description="Parquet edge list: a file, a folder or a glob.")
+    source: str = Field("src", description="Column with one end of the edge.")
+    target: str = Field("dst", description="Column with the other end.")
+    weight: str | None = Field(None, description="Column with edge weights; none: all 1.")
+    time: str | None = Field(None, description="Column with timestamps, for `split.by: time`.")
+    nodes: str | None = Field(None, description="Parquet node table: ids and features.")
+    node_id: str = Field("id", description="Id column of the node table.")
+    features: str | None = Field(
+        None, description="Feature column of the node table: a list of numbers per node."
+    )
+
+
+class SplitConfig(Section):
+    """How links are set aside for validation and test."""
+
+    by: Literal["random", "time", "files"] = Field(
+        "random",
+        description="random: shares of all edges; time: the newest edges are tested; "
+        "files: `valid_edges` and `test_edges` are given.",
+    )
+    valid: Ratio = Field(0.05, description="Share of the edges for validation.")
+    test: Ratio = Field(0.10, description="Share of the edges for the final test.")
+    folds: int = Field(
+        10,
+        ge=1,
+        le=100,
+        description="Training folds of PEG+: each supervises while encoding and messages do "
+        "without it. 1: plain PEG.",
+    )
+    valid_edges: str | None = Field(None, description="Parquet file, with `by: files`.")
+    test_edges: str | None = Field(None, description="Parquet file, with `by: files`.")
+    seed: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> SplitConfig:
+        if self.by == "files" and not (self.valid_edges and self.test_edges):
+            raise ValueError("`by: files` needs both `valid_edges` and `test_edges`")
+        if self.valid + self.test >= 1:
+            raise ValueError("`valid` and `test` together must leave edges to train on")
+        return self
+
+
+class EncodingConfig(BaseModel):
+    """One positional encoding; the keys beside `kind` are the encoder's own parameters."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    kind: Annotated[str, registered(ENCODERS, "encoding")] = "le"
+    seed: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _parameters(self) -> EncodingConfig:
+        ENCODERS[self.kind].check_parameters(self.parameters)
+        return self
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class ModelConfig(Section):
+    """The network that reads features and positions."""
+
+    kind: Annotated[str, registered(MODELS, "model")] = "peg"
+    preset: Literal["best", "faithful"] = Field(
+        "best",
+        description="best: what worked best; faithful: the paper as its authors' code runs it.",
+    )
+    hidden: int = Field(128, ge=1, description="Width of a layer.")
+    layers: int = Field(2, ge=1, description="Message passing layers.")
+
+
+class TrainConfig(Section):
+    """How the model is fitted."""
+
+    lr: float = Field(0.01, gt=0, description="Learning rate of Adam.")
+    epochs: int = Field(50, ge=1, description="Passes over the training links, at most.")
+    patience: int = Field(
+        8, ge=1, description="Epochs without a better validation AUC before stopping."
+    )
+    weight_decay: float = Field(0.0, ge=0)
+    batching: Literal["auto", "full"] = Field("auto", description="full: the whole graph a step.")
+    seeds: int = Field(1, ge=1, description="Models trained, each from its own seed.")
+    seed: int = Field(0, ge=0, description="The first seed.")
+    checkpoint_every: int = Field(1, ge=1, description="Epochs between checkpoints.")
+
+
+class EvaluateConfig(Section):
+    """What is measured on the test links."""
+
+    hits: list[Annotated[int, Field(ge=1)]] = Field(
+        [20, 50, 100], min_length=1, description="K of Hits@K."
+    )
+
+
+class ScoreConfig(Section):
+    """The candidate pairs to score."""
+
+    candidates: str = Field(description="Parquet pairs: a file, a folder or a glob.")
+    source: str = Field("src", description="Column with one end of the pair.")
+    target: str = Field("dst", description="Column with the other end.")
+    graph: Literal["all", "train"] = Field(
+        "all", description="Edges the scores are based on: all known ones, or those trained on."
+    )
+    shard_rows: int = Field(
+        1_000_000, ge=1, description="Rows of an output file; a rerun redoes whole files."
+    )
+
+
+class ClusterConfig(Section):
+    """Where the work is done. Nothing here changes a result or recomputes an artifact."""
+
+    address: str | None = Field(None, description="Ray address to join; none: a local Ray.")
+    workers: int = Field(2, ge=1, description="Tasks side by side.")
+    train_workers: int = Field(1, ge=1, description="Ray Train workers; 1 trains in one task.")
+    cpus_per_worker: int = Field(1, ge=1)
+    gpus_per_worker: float = Field(0, ge=0)
+    task_memory: Bytes = Field(2 * 10**9, description="Memory of one task, for example 2GB.")
+    retries: int = Field(3, ge=0, description="Times a task lost with its worker is run again.")
+
+
+class PipelineConfig(Section):
+    """One file, one pipeline."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the pipeline.")
+    store: str = Field(description="Folder that holds the artifacts.")
+    graph: GraphConfig
+    split: SplitConfig = SplitConfig()
+    encodings: list[EncodingConfig] = Field([EncodingConfig()], min_length=1)
+    model: ModelConfig = ModelConfig()
+    train: TrainConfig = TrainConfig()
+    evaluate: EvaluateConfig = EvaluateConfig()
+    score: ScoreConfig | None = None
+    cluster: ClusterConfig = ClusterConfig()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> PipelineConfig:
+        if self.split.by == "time" and self.graph.time is None:
+            raise ValueError("`split.by: time` needs `graph.time`, the column with the timestamps")
+        return self
