@@ -91,6 +91,12 @@ class SplitConfig(Section):
     )
     valid_edges: str | None = Field(None, description="Parquet file, with `by: files`.")
     test_edges: str | None = Field(None, description="Parquet file, with `by: files`.")
+    valid_negatives: str | None = Field(
+        None, description="Parquet pairs without a link to validate with; none: drawn at random."
+    )
+    test_negatives: str | None = Field(
+        None, description="Parquet pairs without a link to test with; none: drawn at random."
+    )
     seed: int = Field(0, ge=0)
 
     @model_validator(mode="after")

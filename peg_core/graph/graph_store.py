@@ -103,6 +103,12 @@ class GraphStore:
             np.asarray(target, dtype=np.int64),
         )
 
+    def filter_entries(self, keep: npt.NDArray[np.bool_]) -> GraphStore:
+        """The graph of the entries where ``keep`` [2 * num_edges] is true in both directions."""
+        kept_before = np.concatenate([[0], np.cumsum(keep)])
+        weights = None if self.weights is None else self.weights[keep]
+        return GraphStore(kept_before[self.indptr], self.indices[keep], weights)
+
     def adjacency(self, dtype: npt.DTypeLike = np.float32) -> scipy.sparse.csr_array:
         """The adjacency matrix, [num_nodes, num_nodes]."""
         data = np.ones(len(self.indices), dtype) if self.weights is None else self.weights

@@ -1,0 +1,69 @@
+"""Polynomials that enlarge one end of the spectrum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from peg_core.encoding.normalised_operator import NormalisedOperator
+from peg_core.graph.graph_store import FloatArray
+
+
+@dataclass(frozen=True)
+class ChebyshevFilter:
+    """``T_degree`` scaled so that eigenvalues of N in [lower, cut] stay within [-1, 1].
+
+    Above ``cut`` the polynomial grows monotonically, the faster the higher the
+    degree: there it keeps the order of the eigenvalues.
+
+    Args:
+        lower: A lower bound of the spectrum of N, at least -1.
+        cut: Where the wanted end begins.
+        degree: Products with N per filtered column.
+    """
+
+    lower: float
+    cut: float
+    degree: int
+
+    @property
+    def centre(self) -> float:
+        return (self.cut + self.lower) / 2
+
+    @property
+    def half_width(self) -> float:
+        return (self.cut - self.lower) / 2
+
+    def values(self, eigenvalues: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """The filter at eigenvalues of N."""
+        scaled = (np.asarray(eigenvalues, dtype=np.float64) - self.centre) / self.half_width
+        inside = np.cos(self.degree * np.arccos(np.clip(scaled, -1, 1)))
+        outside = np.cosh(self.degree * np.arccosh(np.maximum(np.abs(scaled), 1)))
+        outside *= np.where(scaled < 0, (-1.0) ** self.degree, 1.0)
+        return np.where(np.abs(scaled) <= 1, inside, outside)
+
+    def apply(
+        self, operator: NormalisedOperator, block: FloatArray, workspace: FloatArray
+    ) -> FloatArray:
+        """Filter a block of columns in place; columns do not depend on each other.
+
+        Args:
+            operator: The normalised adjacency.
+            block: [num_nodes, width], overwritten.
+            workspace: [num_nodes, width], overwritten.
+
+        Returns:
+            ``block`` or ``workspace``, whichever holds the result.
+        """
+        block *= operator.inverse_root_degrees
+        slope, shift = 1 / self.half_width, -self.centre / self.half_width
+        before, current = block, workspace
+        current[...] = 0  # memory that was never written may hold NaN, and 0 * NaN is NaN
+        operator.step(before, current, alpha=slope, beta=shift, gamma=0.0)
+        for _ in range(self.degree - 1):
+            operator.step(current, before, alpha=2 * slope, beta=2 * shift, gamma=-1.0)
+            before, current = current, before
+        current *= operator.root_degrees
+        return current

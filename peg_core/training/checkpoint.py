@@ -1,0 +1,74 @@
+"""The state of a training run in one safetensors file; no pickle."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from peg_core.atomic_file import atomic_path
+from peg_core.models.link_predictor import LinkPredictor
+
+
+@dataclass
+class TrainingState:
+    """How far training is; ``best`` are the weights of the best validation epoch."""
+
+    epoch: int = 0
+    best_auc: float = -1.0
+    best_epoch: int = -1
+    history: list[dict[str, float]] = field(default_factory=list)
+    best: dict[str, Tensor] = field(default_factory=dict)
+
+
+def write_checkpoint(
+    path: Path, state: TrainingState, model: LinkPredictor, optimizer: torch.optim.Optimizer
+) -> None:
+    """Write everything that a resumed run needs to go on as if nothing had happened."""
+    saved = optimizer.state_dict()
+    tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
+    tensors |= {f"best/{name}": value for name, value in state.best.items()}
+    for index, values in saved["state"].items():
+        tensors |= {f"optimizer/{index}/{name}": value for name, value in values.items()}
+    facts = {
+        "epoch": state.epoch,
+        "best_auc": state.best_auc,
+        "best_epoch": state.best_epoch,
+        "history": state.history,
+        "param_groups": saved["param_groups"],
+    }
+    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    with atomic_path(path) as temporary:
+        save_file(tensors, temporary, metadata={"state": json.dumps(facts)})
+
+
+def read_checkpoint(
+    path: Path, model: LinkPredictor, optimizer: torch.optim.Optimizer
+) -> TrainingState:
+    """Bring model and optimizer back to the checkpoint; a fresh state where there is none."""
+    if not path.exists():
+        return TrainingState()
+    with safe_open(path, framework="pt") as file:
+        facts = json.loads(file.metadata()["state"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    model.load_state_dict(_under("model/", tensors))
+    slots: dict[int, dict[str, Any]] = {}
+    for name, value in _under("optimizer/", tensors).items():
+        index, slot = name.split("/")
+        slots.setdefault(int(index), {})[slot] = value
+    optimizer.load_state_dict({"state": slots, "param_groups": facts.pop("param_groups")})
+    return TrainingState(**facts, best=_under("best/", tensors))
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): value
+        for name, value in tensors.items()
+        if name.startswith(prefix)
+    }

@@ -1,0 +1,56 @@
+"""Where artifacts live: ``<store>/<stage>/<fingerprint>/``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from peg_core.errors import PegError
+from pipeline.manifest import MANIFEST_NAME, Manifest
+
+
+@dataclass(frozen=True)
+class ArtifactStore:
+    """A folder of artifacts."""
+
+    root: Path
+
+    def folder(self, stage: str, fingerprint: str) -> Path:
+        return self.root / stage / fingerprint
+
+    def find(self, stage: str, fingerprint: str) -> Manifest | None:
+        return Manifest.read(self.folder(stage, fingerprint))
+
+    def newest(self, stage: str) -> Manifest | None:
+        """The manifest written last, to say what changed since."""
+        manifests = [Manifest.read(folder) for folder in (self.root / stage).glob("*/")]
+        found = [manifest for manifest in manifests if manifest is not None]
+        return max(found, key=lambda manifest: manifest.finished, default=None)
+
+    def prepare(self, stage: str, fingerprint: str, *, afresh: bool) -> Path:
+        """The folder to work in; what an interrupted run finished is kept unless ``afresh``."""
+        folder = self.folder(stage, fingerprint)
+        if afresh and folder.exists():
+            # the manifest goes first: a kill in between leaves no artifact that looks whole
+            (folder / MANIFEST_NAME).unlink(missing_ok=True)
+            shutil.rmtree(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise PegError(
+                f"cannot write to the store {self.root} ({error.strerror}); "
+                "check `store`, its permissions and the free space"
+            ) from error
+        return folder
+
+    def point_current(self, stage: str, fingerprint: str) -> Path:
+        """Make ``<store>/current/<stage>`` lead to the artifact; a stable path for users."""
+        link = self.root / "current" / stage
+        link.parent.mkdir(parents=True, exist_ok=True)
+        temporary = link.with_name(f".{stage}.{os.getpid()}")
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(Path("..") / stage / fingerprint)
+        temporary.replace(link)
+        return link

@@ -1,0 +1,197 @@
+"""The command `peg`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from peg_core.errors import PegError
+from pipeline.artifact import ArtifactStore
+from pipeline.config_command import config as config_command
+from pipeline.config_loading import load_config
+from pipeline.generate import generate
+from pipeline.lease import is_alive, read_holder
+from pipeline.manifest import Manifest
+from pipeline.plan import Action, Step, forced_stages
+from pipeline.progress import RunDisplay, show
+
+INTERRUPTED = 130
+
+config_argument = click.argument("config", type=click.Path(path_type=Path))
+set_option = click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE",
+    help="Override a setting, for example --set train.epochs=5. May be repeated.",
+)  # fmt: skip
+from_option = click.option(
+    "--from", "start_from", metavar="STAGE", help="Run STAGE and every stage after it again."
+)
+force_option = click.option(
+    "--force", multiple=True, metavar="STAGE", help="Run STAGE again. May be repeated."
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="peg-pipeline", prog_name="peg")
+def cli() -> None:
+    """Link prediction on graphs too large for a notebook.
+
+    Parquet edge lists in, Parquet scores out; every stage can be interrupted and goes on
+    where it stopped.
+
+    \b
+    peg run configs/quickstart.yaml         from edges to scores and a report
+    peg plan configs/quickstart.yaml        what would run, what is reused, and why
+    peg generate sbm --help                 make a graph to try things on
+    """
+
+
+@cli.command()
+@config_argument
+@set_option
+@from_option
+@force_option
+def run(config: Path, overrides: tuple[str, ...], start_from: str | None, force: tuple[str, ...]
+) -> None:  # fmt: skip
+    """Run the pipeline of the file CONFIG.
+
+    Stages whose settings and inputs did not change are reused. A run that was interrupted goes
+    on where it stopped: start it again.
+
+    \b
+    peg run configs/quickstart.yaml
+    peg run configs/quickstart.yaml --set train.lr=0.005
+    peg run configs/quickstart.yaml --from train
+    """
+    from pipeline.runner import run_pipeline
+    from pipeline.stages import STAGES
+
+    loaded = load_config(config, overrides)
+    forced = forced_stages(list(STAGES), start_from=start_from, force=force)
+    console = Console(highlight=False)
+    console.print(f"[bold]{loaded.name}[/bold]  store {loaded.store}")
+    with RunDisplay(console) as display:
+        manifests = run_pipeline(loaded, display, forced=forced)
+    _print_results(console, config, loaded.store, manifests)
+
+
+@cli.command()
+@config_argument
+@set_option
+@from_option
+@force_option
+def plan(config: Path, overrides: tuple[str, ...], start_from: str | None, force: tuple[str, ...]
+) -> None:  # fmt: skip
+    """Show what `peg run` would do, and why; nothing is started."""
+    from pipeline.runner import plan_run
+    from pipeline.stages import STAGES
+
+    loaded = load_config(config, overrides)
+    forced = forced_stages(list(STAGES), start_from=start_from, force=force)
+    table = Table("stage", "action", "fingerprint", "why", box=None)
+    for step in plan_run(loaded, forced=forced):
+        colour = "yellow" if step.action is Action.RUN else "green"
+        table.add_row(
+            step.stage.name,
+            f"[{colour}]{step.action.value}[/{colour}]",
+            step.fingerprint,
+            step.reason,
+        )
+    Console(highlight=False).print(table)
+
+
+@cli.command()
+@config_argument
+@set_option
+def status(config: Path, overrides: tuple[str, ...]) -> None:
+    """Show what exists of the pipeline of CONFIG, and who is working on it."""
+    from pipeline.runner import plan_run
+
+    loaded = load_config(config, overrides)
+    store = ArtifactStore(Path(loaded.store))
+    table = Table("stage", "state", "finished", "seconds", "counts", box=None)
+    for step in plan_run(loaded):
+        table.add_row(step.stage.name, *_state(store, step))
+    console = Console(highlight=False)
+    console.print(table)
+    holder = read_holder(store.root / "lease.json")
+    if holder is not None and is_alive(holder):
+        console.print(f"running now: process {holder['pid']} on {holder['host']}")
+
+
+def _state(store: ArtifactStore, step: Step) -> tuple[str, ...]:
+    folder = store.folder(step.stage.name, step.fingerprint)
+    manifest = store.find(step.stage.name, step.fingerprint)
+    if manifest is not None:
+        counts = ", ".join(f"{key} {show(value)}" for key, value in manifest.counts.items())
+        return "done", manifest.finished, f"{manifest.seconds:.1f}", counts
+    if folder.exists():
+        return "started", "", "", f"{len(list(folder.rglob('*.json')))} shards finished"
+    return "missing", "", "", ""
+
+
+def _print_results(
+    console: Console, config: Path, store: str, manifests: dict[str, Manifest]
+) -> None:
+    """Where everything is, and what to try next."""
+    evaluation = manifests["evaluate"].details["table"]
+    metrics = [name for name in evaluation[0] if name != "method" and not name.endswith("_std")]
+    table = Table("method", *metrics, box=None)
+    for row in evaluation:
+        table.add_row(row["method"], *(_metric(row, name) for name in metrics))
+    console.print()
+    console.print(table)
+    console.print()
+    places: dict[str, Any] = {"report": f"{store}/current/report/report.html"}
+    if "score" in manifests:
+        places["scores"] = f"{store}/current/score/*.parquet"
+    places["test pairs"] = f"{store}/current/evaluate/"
+    for name, place in places.items():
+        console.print(f"{name + ':':<12}{place}", soft_wrap=True)
+    console.print("\nnext:")
+    console.print(f"  peg run {config} --set train.lr=0.005   # only training and what follows")
+    console.print(f"  peg plan {config}                       # what is reused, and why")
+
+
+def _metric(row: dict[str, Any], name: str) -> str:
+    spread = row.get(f"{name}_std")
+    return f"{row[name]:.4f}" + (f" ± {spread:.4f}" if spread is not None else "")
+
+
+cli.add_command(config_command)
+cli.add_command(generate)
+
+
+def main() -> None:
+    """Run the command; errors a user can act on are shown without a traceback."""
+    signal.signal(signal.SIGTERM, _terminate)
+    errors = Console(stderr=True, highlight=False)
+    try:
+        cli.main(standalone_mode=False)
+    except PegError as error:
+        errors.print(f"[red]error:[/red] {_escape(error)}", soft_wrap=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        errors.print("stopped; finished work is kept: run the same command to go on")
+        sys.exit(INTERRUPTED)
+    except OSError as error:
+        errors.print(f"[red]error:[/red] {_escape(error)}; check space and permissions")
+        sys.exit(1)
+
+
+def _escape(error: Exception) -> str:
+    return str(error).replace("[", "\\[")
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """A polite kill ends like Ctrl-C: tasks cancelled, lease given back."""
+    raise KeyboardInterrupt

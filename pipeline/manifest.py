@@ -1,0 +1,57 @@
+"""The last file of an artifact: what it is, what it came from, what it holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from peg_core.atomic_file import write_json
+
+MANIFEST_NAME = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Everything that an artifact depends on; cluster settings are not among it."""
+
+    stage: str
+    version: int
+    settings: dict[str, Any]
+    inputs: dict[str, str]
+    files: dict[str, list[dict[str, Any]]]
+
+    @property
+    def fingerprint(self) -> str:
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Written last: an artifact without one does not exist."""
+
+    identity: Identity
+    fingerprint: str
+    started: str
+    finished: str
+    seconds: float
+    peak_memory_bytes: int
+    counts: dict[str, Any] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def write(self, folder: Path) -> None:
+        write_json(folder / MANIFEST_NAME, dataclasses.asdict(self))
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest | None:
+        """The manifest of an artifact, or None where there is none."""
+        path = folder / MANIFEST_NAME
+        if not path.exists():
+            return None
+        values = json.loads(path.read_text())
+        return cls(**{**values, "identity": Identity(**values["identity"])})

@@ -1,0 +1,116 @@
+"""What a run would do: a pure function of configuration, files and artifacts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from peg_core.errors import ConfigError, nearest_hint
+from peg_core.graph.edge_table import find_parquet_files
+from pipeline.config import PipelineConfig
+from pipeline.manifest import Identity, Manifest
+from pipeline.stage import Stage
+
+
+class Action(Enum):
+    RUN = "run"
+    REUSE = "reuse"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage, what happens to it, and why."""
+
+    stage: Stage
+    identity: Identity
+    action: Action
+    reason: str
+    forced: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        return self.identity.fingerprint
+
+
+def make_plan(
+    stages: Iterable[Stage],
+    config: PipelineConfig,
+    *,
+    find: Callable[[str, str], Manifest | None],
+    newest: Callable[[str], Manifest | None],
+    forced: Collection[str] = (),
+) -> list[Step]:
+    """Decide RUN or REUSE for every stage that takes part, with a reason."""
+    steps: dict[str, Step] = {}
+    for stage in stages:
+        if not stage.enabled(config):
+            continue
+        identity = Identity(
+            stage=stage.name,
+            version=stage.version,
+            settings=stage.settings(config),
+            inputs={name: steps[name].fingerprint for name in stage.inputs if name in steps},
+            files={name: _file_facts(place) for name, place in stage.files(config).items()},
+        )
+        found = find(stage.name, identity.fingerprint)
+        if stage.name in forced:
+            action, reason = Action.RUN, "asked for"
+        elif found is not None:
+            action, reason = Action.REUSE, f"done on {found.finished}"
+        else:
+            action, reason = Action.RUN, _what_changed(identity, newest(stage.name))
+        steps[stage.name] = Step(stage, identity, action, reason, stage.name in forced)
+    return list(steps.values())
+
+
+def forced_stages(
+    names: Collection[str], *, start_from: str | None, force: Iterable[str]
+) -> set[str]:
+    """The stages that run again although their artifacts exist."""
+    ordered = list(names)
+    for name in [*force, *([start_from] if start_from else [])]:
+        if name not in ordered:
+            raise ConfigError(
+                f"no stage {name!r}; known: {', '.join(ordered)}{nearest_hint(name, ordered)}"
+            )
+    after = ordered[ordered.index(start_from) :] if start_from else []
+    return {*force, *after}
+
+
+def _file_facts(location: str) -> list[dict[str, Any]]:
+    return [_one_file(file) for file in find_parquet_files(location)]
+
+
+def _one_file(file: Path) -> dict[str, Any]:
+    facts = file.stat()
+    return {"path": str(file), "bytes": facts.st_size, "modified_ns": facts.st_mtime_ns}
+
+
+def _what_changed(identity: Identity, before: Manifest | None) -> str:
+    """In the user's words: which setting, file or earlier stage differs from the last time."""
+    if before is None:
+        return "not done yet"
+    old = before.identity
+    if old.version != identity.version:
+        return f"the stage's code changed (version {old.version} -> {identity.version})"
+    settings = _differences(old.settings, identity.settings)
+    if settings:
+        return "; ".join(settings)
+    for name, files in identity.files.items():
+        if old.files.get(name) != files:
+            return f"{name} changed on disk"
+    changed = [name for name, value in identity.inputs.items() if old.inputs.get(name) != value]
+    return f"{', '.join(changed)} changed" if changed else "artifact was removed"
+
+
+def _differences(old: Any, new: Any, path: str = "") -> list[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        found = []
+        for key in sorted({*old, *new}):
+            place = f"{path}.{key}" if path else key
+            found += _differences(old.get(key), new.get(key), place)
+        return found
+    return [] if old == new else [f"{path} {old} -> {new}"]

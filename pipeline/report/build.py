@@ -1,0 +1,236 @@
+"""From the numbers of a run to one HTML page that needs nothing beside itself."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from importlib import resources
+from numbers import Real
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from pipeline.report.data import ReportData, StageRow
+from pipeline.report.figures import Plot, draw_plots, format_compact
+
+DASH = "–"
+METRIC_NAMES = {"auc": "AUC", "average_precision": "Average precision", "mrr": "MRR"}
+# Figures that share a row, each with its part of the heading.
+SECTIONS = (
+    {"roc": "Test pairs", "test-scores": "Test pairs"},
+    {"loss": "Training", "valid-auc": "Training"},
+    {"candidate-scores": "Candidates", "eigenvalues": "encodings"},
+)
+COMPACT_FROM = 1_000_000
+
+Metrics = dict[str, float | str]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number of the summary, with a line of small print."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value of the metrics table, with its spread over seeds."""
+
+    text: str
+    spread: str = ""
+    best: bool = False
+
+
+def build_report(data: ReportData) -> str:
+    """Render the report.
+
+    Args:
+        data: Everything that is shown; names and paths may hold any characters.
+
+    Returns:
+        A complete HTML document: styles and figures inline, no scripts, no requests.
+    """
+    environment = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    source = resources.files("pipeline.report").joinpath("template.html").read_text("utf-8")
+    columns = metric_columns(data.metrics)
+    return environment.from_string(source).render(
+        data=data,
+        created=format_time(data.created),
+        tiles=summarise(data),
+        columns=[format_metric_name(column) for column in columns],
+        methods=tabulate_metrics(data.metrics, columns),
+        sections=group_plots(draw_plots(data)),
+        stages=[describe_stage(stage, data.stages) for stage in data.stages],
+        total_time=format_seconds(sum_seconds(data.stages)),
+    )
+
+
+def summarise(data: ReportData) -> list[Tile]:
+    """The tiles at the top: quality first, then size."""
+    model = data.metrics[0] if data.metrics else {}
+    scored = None if data.score_histogram is None else data.score_histogram[0].sum()
+    return [
+        Tile("Test AUC", format_metric(model.get("auc")), compare(data.metrics, "auc")),
+        Tile(
+            "Average precision",
+            format_metric(model.get("average_precision")),
+            compare(data.metrics, "average_precision"),
+        ),
+        count_tile("Nodes", find_count(data.stages, "nodes")),
+        count_tile("Edges", find_count(data.stages, "edges")),
+        count_tile("Pairs scored", scored),
+    ]
+
+
+def compare(metrics: list[Metrics], metric: str) -> str:
+    """The model against the best heuristic: ``+0.0412 against adamic adar``."""
+    model = as_number(metrics[0].get(metric)) if metrics else None
+    rivals = [
+        (value, str(row.get("method", "")))
+        for row in metrics[1:]
+        if (value := as_number(row.get(metric))) is not None
+    ]
+    if model is None or not rivals:
+        return ""
+    value, name = max(rivals)
+    gain = model - value
+    return f"{'+' if gain >= 0 else '−'}{abs(gain):.4f} against {format_words(name)}"
+
+
+def count_tile(label: str, count: float | None) -> Tile:
+    """A count, shortened when it is long and then written out in the small print."""
+    if count is None or not math.isfinite(count):
+        return Tile(label, DASH)
+    if count < COMPACT_FROM:
+        return Tile(label, f"{count:,.0f}")
+    return Tile(label, format_compact(count), f"{count:,.0f}")
+
+
+def find_count(stages: list[StageRow], noun: str) -> float | None:
+    """The first count called ``nodes`` or ``num_nodes``: stages are in order, so the graph's."""
+    for stage in stages:
+        for key in (noun, f"num_{noun}"):
+            value = as_number(stage.counts.get(key))
+            if value is not None:
+                return value
+    return None
+
+
+def metric_columns(metrics: list[Metrics]) -> list[str]:
+    """Columns of the table in order of appearance; a ``_std`` belongs to its metric."""
+    names = dict.fromkeys(name for row in metrics for name in row if name != "method")
+    return [name for name in names if name.removesuffix("_std") not in names.keys() - {name}]
+
+
+def tabulate_metrics(metrics: list[Metrics], columns: list[str]) -> list[tuple[str, list[Cell]]]:
+    """A name and a cell per column for every method; the best of a column is marked.
+
+    Values that read the same are equally good: the digits not shown are noise.
+    """
+    table: list[list[Cell]] = [[] for _ in metrics]
+    for column in columns:
+        texts = [format_metric(row.get(column)) for row in metrics]
+        values = [as_number(row.get(column)) for row in metrics]
+        known = [value for value in values if value is not None]
+        best = format_metric(max(known)) if len(known) > 1 else None
+        for cells, row, text, value in zip(table, metrics, texts, values, strict=True):
+            spread = as_number(row.get(f"{column}_std"))
+            cells.append(
+                Cell(
+                    text=text,
+                    spread="" if spread is None else f"± {spread:.4f}",
+                    best=value is not None and text == best,
+                )
+            )
+    names = [format_words(str(row.get("method", DASH))) for row in metrics]
+    return list(zip(names, table, strict=True))
+
+
+def group_plots(plots: list[Plot]) -> list[tuple[str, list[tuple[Plot, Markup]]]]:
+    """Plots by section, each with the SVG the template may trust."""
+    groups = []
+    for section in SECTIONS:
+        chosen = [plot for plot in plots if plot.key in section]
+        heading = " and ".join(dict.fromkeys(section[plot.key] for plot in chosen))
+        groups.append((heading, [(plot, Markup(plot.svg)) for plot in chosen]))
+    return groups
+
+
+def describe_stage(stage: StageRow, stages: list[StageRow]) -> dict[str, object]:
+    """What the table shows of a stage; ``share`` is its percentage of the time of the run."""
+    total = sum_seconds(stages)
+    known = math.isfinite(stage.seconds) and total > 0
+    return {
+        "name": stage.name,
+        "action": stage.action,
+        "fingerprint": stage.fingerprint,
+        "seconds": format_seconds(stage.seconds),
+        "share": f"{100 * stage.seconds / total:.1f}" if known else "0",
+        "counts": {format_words(name): format_count(n) for name, n in stage.counts.items()},
+    }
+
+
+def sum_seconds(stages: list[StageRow]) -> float:
+    """Time of all stages, of those that know theirs."""
+    return math.fsum(stage.seconds for stage in stages if math.isfinite(stage.seconds))
+
+
+def as_number(value: object) -> float | None:
+    """A finite number, of Python or numpy, or none."""
+    if isinstance(value, Real) and math.isfinite(value):
+        return float(value)
+    return None
+
+
+def format_words(name: str) -> str:
+    """``adamic_adar`` to ``adamic adar``: readable, and a narrow screen can break it."""
+    return name.replace("_", " ")
+
+
+def format_metric_name(name: str) -> str:
+    """``hits@20`` to ``Hits@20``, ``average_precision`` to ``Average precision``."""
+    return METRIC_NAMES.get(name, format_words(name).capitalize())
+
+
+def format_metric(value: object) -> str:
+    """Four decimals; text as it is; a dash for what is missing or not finite."""
+    if isinstance(value, str):
+        return value
+    number = as_number(value)
+    return DASH if number is None else f"{number:.4f}"
+
+
+def format_count(value: float | str) -> str:
+    """Whole numbers with thousands apart, others with four significant digits."""
+    if isinstance(value, str):
+        return value
+    if not math.isfinite(value):
+        return DASH
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
+
+
+def format_seconds(seconds: float) -> str:
+    """``0.42 s``, ``12.3 s``, ``4 min 05 s`` or ``2 h 03 min``."""
+    if not math.isfinite(seconds):
+        return DASH
+    if seconds < 59.95:
+        return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def format_time(created: str) -> str:
+    """An ISO time for readers; anything else as it is."""
+    try:
+        moment = datetime.fromisoformat(created)
+    except ValueError:
+        return created
+    return f"{moment:%Y-%m-%d %H:%M} {moment.tzname() or ''}".strip()

@@ -1,0 +1,108 @@
+"""What a report is made of: plain values, gathered by whoever ran the pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from peg_core.errors import ArtifactMismatch
+
+Array = NDArray[Any]
+
+MAX_ROC_POINTS = 1000
+
+
+@dataclass(frozen=True)
+class StageRow:
+    """One stage of the run.
+
+    Args:
+        name: Name of the stage.
+        fingerprint: Key of its artifact.
+        action: What happened, for example ``run`` or ``reuse``.
+        seconds: Wall time.
+        counts: What the stage produced; ``nodes`` and ``edges`` also reach the summary.
+    """
+
+    name: str
+    fingerprint: str
+    action: str
+    seconds: float
+    counts: dict[str, int | float | str]
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """Everything that is shown.
+
+    Args:
+        name: Name of the pipeline.
+        created: ISO time of the run.
+        config_yaml: The configuration with all defaults filled in.
+        stages: The stages in the order they ran.
+        metrics: A row per method, the model first: ``method``, then a value per metric, and
+            ``<metric>_std`` beside it when several seeds were trained.
+        epochs: A row per seed and epoch: ``seed``, ``epoch``, ``loss``, ``valid_auc``.
+        test_labels: 1 for links, 0 for non-links.  # [num_pairs]
+        test_scores: Scores of the test pairs, in [0, 1].  # [num_pairs]
+        score_histogram: Counts and bin edges of all candidate scores, ``[num_bins]`` and
+            ``[num_bins + 1]``; none when nothing was scored.
+        eigenvalues: Eigenvalues by encoding; empty when no encoding has any.
+        outputs: Paths by label.
+        warnings: What the reader should know before trusting the numbers.
+    """
+
+    name: str
+    created: str
+    config_yaml: str
+    stages: list[StageRow]
+    metrics: list[dict[str, float | str]]
+    epochs: list[dict[str, float]]
+    test_labels: np.ndarray
+    test_scores: np.ndarray
+    score_histogram: tuple[np.ndarray, np.ndarray] | None
+    eigenvalues: dict[str, list[float]]
+    outputs: dict[str, str]
+    warnings: list[str]
+
+
+def finite_pairs(labels: Array, scores: Array) -> tuple[Array, Array, str]:
+    """Labels as booleans and finite scores, with a note on pairs left out."""
+    labels, scores = np.asarray(labels), np.asarray(scores, dtype=np.float64)
+    if labels.shape != scores.shape:
+        raise ArtifactMismatch.of(
+            what="test labels and test scores", found=scores.shape, needed=labels.shape
+        )
+    finite = np.isfinite(scores)
+    missing = int(len(scores) - finite.sum())
+    note = f" Left out, without a finite score: {missing:,}." if missing else ""
+    return labels[finite] > 0, scores[finite], note
+
+
+def roc_points(labels: Array, scores: Array) -> tuple[Array, Array]:
+    """False and true positive rates at every threshold, from (0, 0) to (1, 1).
+
+    Args:
+        labels: True for links.  # [num_pairs]
+        scores: Finite scores.  # [num_pairs]
+    """
+    order = np.argsort(-scores, kind="stable")
+    ends = np.r_[np.flatnonzero(np.diff(scores[order])), len(scores) - 1]
+    true_positives = np.r_[0, np.cumsum(labels[order])[ends]]
+    false_positives = np.r_[0, ends + 1] - true_positives
+    return false_positives / false_positives[-1], true_positives / true_positives[-1]
+
+
+def thin_roc(
+    false_rates: Array, true_rates: Array, *, limit: int = MAX_ROC_POINTS
+) -> tuple[Array, Array]:
+    """At most ``limit`` of the points, evenly spread along the curve, both ends kept."""
+    if len(false_rates) <= limit:
+        return false_rates, true_rates
+    # Both rates only grow, so their sum measures the way along the curve.
+    kept = np.searchsorted(false_rates + true_rates, np.linspace(0, 2, limit - 1))
+    kept = np.unique(np.r_[kept.clip(max=len(false_rates) - 1), len(false_rates) - 1])
+    return false_rates[kept], true_rates[kept]

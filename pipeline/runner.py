@@ -1,0 +1,110 @@
+"""Carries out a plan."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import time
+from collections.abc import Collection
+from datetime import UTC, datetime
+from pathlib import Path
+
+from peg_core.errors import InputError
+from pipeline.artifact import ArtifactStore
+from pipeline.config import PipelineConfig
+from pipeline.lease import Lease
+from pipeline.manifest import Manifest
+from pipeline.plan import Action, Step, make_plan
+from pipeline.progress import RunDisplay
+from pipeline.stage import StageContext
+from pipeline.stages import STAGES
+from workers.cluster import Cluster, ClusterSettings
+
+
+def plan_run(config: PipelineConfig, *, forced: Collection[str] = ()) -> list[Step]:
+    """What :func:`run_pipeline` would do."""
+    store = ArtifactStore(Path(config.store))
+    return make_plan(STAGES.values(), config, find=store.find, newest=store.newest, forced=forced)
+
+
+def run_pipeline(
+    config: PipelineConfig, display: RunDisplay, *, forced: Collection[str] = ()
+) -> dict[str, Manifest]:
+    """Run what the plan asks for; returns the manifests of all stages."""
+    store = ArtifactStore(Path(config.store))
+    plan_run(config, forced=forced)  # bad input is told before anything is written
+    cluster = Cluster(cluster_settings(config))
+    manifests: dict[str, Manifest] = {}
+    with Lease(store.root):
+        try:
+            for step in plan_run(config, forced=forced):
+                if step.action is Action.REUSE:
+                    display.reused(step.stage.name, step.reason)
+                    found = store.find(step.stage.name, step.fingerprint)
+                else:
+                    found = _run_step(step, config, store, cluster, display, manifests)
+                assert found is not None
+                manifests[step.stage.name] = found
+                store.point_current(step.stage.name, step.fingerprint)
+        finally:
+            cluster.close()
+    return manifests
+
+
+def _run_step(
+    step: Step,
+    config: PipelineConfig,
+    store: ArtifactStore,
+    cluster: Cluster,
+    display: RunDisplay,
+    manifests: dict[str, Manifest],
+) -> Manifest:
+    name = step.stage.name
+    line = display.start(name, step.reason)
+    started, clock = datetime.now(UTC), time.monotonic()
+    folder = store.prepare(name, step.fingerprint, afresh=step.forced)
+    inputs = {
+        other: store.folder(other, fingerprint)
+        for other, fingerprint in step.identity.inputs.items()
+    }
+    try:
+        result = step.stage.run(StageContext(config, folder, inputs, cluster, line))
+    except InputError:
+        # the input has to change, and with it the fingerprint: nobody would go on from here
+        line.close()
+        shutil.rmtree(folder)
+        raise
+    except BaseException:
+        line.close()
+        raise
+    own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    manifest = Manifest(
+        identity=step.identity,
+        fingerprint=step.fingerprint,
+        started=started.isoformat(timespec="seconds"),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        seconds=round(time.monotonic() - clock, 3),
+        peak_memory_bytes=max(own_peak, result.peak_memory_bytes),
+        counts=result.counts,
+        details=result.details,
+        warnings=result.warnings,
+    )
+    manifest.write(folder)
+    display.finish(name, line, manifest.seconds, manifest.counts)
+    for warning in manifest.warnings:
+        display.warn(warning)
+    return manifest
+
+
+def cluster_settings(config: PipelineConfig) -> ClusterSettings:
+    """Decode the `cluster:` section for the workers, which know no configuration."""
+    cluster = config.cluster
+    return ClusterSettings(
+        address=cluster.address,
+        workers=cluster.workers,
+        train_workers=cluster.train_workers,
+        cpus_per_worker=cluster.cpus_per_worker,
+        gpus_per_worker=cluster.gpus_per_worker,
+        task_memory_bytes=cluster.task_memory,
+        retries=cluster.retries,
+    )

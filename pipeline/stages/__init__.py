@@ -1,0 +1,33 @@
+"""The pipeline, in order: reading this file is reading the pipeline."""
+
+from pipeline.stage import Stage
+from pipeline.stages import (
+    embed,
+    embed_all,
+    encode,
+    encode_all,
+    evaluate,
+    ingest,
+    report,
+    score,
+    split,
+    train,
+)
+
+STAGES: dict[str, Stage] = {
+    stage.name: stage
+    for stage in (
+        ingest.STAGE,
+        split.STAGE,
+        encode.STAGE,
+        train.STAGE,
+        embed.STAGE,
+        evaluate.STAGE,
+        encode_all.STAGE,
+        embed_all.STAGE,
+        score.STAGE,
+        report.STAGE,
+    )
+}
+
+__all__ = ["STAGES"]

@@ -1,0 +1,73 @@
+"""Positions of the nodes in the training graph, and without each of its folds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from peg_core.encoding import ENCODERS
+from peg_core.splits.split_store import NO_FOLD
+from pipeline.config import PipelineConfig
+from pipeline.stage import Stage, StageContext, StageResult
+from workers.encode_tasks import EncodeRequest, encode_task, positions_file
+from workers.task_map import Result, Shard, task_map
+
+
+def settings(config: PipelineConfig) -> dict[str, Any]:
+    return {
+        "encodings": [
+            {**item.model_dump(), "version": ENCODERS[item.kind].version}
+            for item in config.encodings
+        ]
+    }
+
+
+def run(context: StageContext) -> StageResult:
+    folds = context.config.split.folds
+    graphs = [NO_FOLD, *(range(folds) if folds > 1 else [])]
+    split = context.inputs["split"].absolute()
+    requests = [
+        EncodeRequest(
+            kind=item.kind,
+            parameters=item.parameters,
+            seed=item.seed,
+            split=split,
+            fold=fold,
+            out=positions_file(context.folder.absolute(), number, fold),
+        )
+        for number, item in enumerate(context.config.encodings)
+        for fold in graphs
+    ]
+    return encode_graphs(context, requests)
+
+
+def encode_graphs(context: StageContext, requests: list[EncodeRequest]) -> StageResult:
+    """Run the encodings side by side and gather their reports."""
+    names = [f"{request.out.parent.name}-{request.out.stem}" for request in requests]
+    results = task_map(
+        context.cluster,
+        encode_task,
+        [Shard(name, {"request": request}) for name, request in zip(names, requests, strict=True)],
+        markers=context.folder.absolute() / "done",
+        on_progress=lambda p: context.progress.update(
+            p.done, p.total, f"{p.done}/{p.total} graphs"
+        ),
+    )
+    leaked = sum(sum(result["leaks"].values()) for result in results)
+    return StageResult(
+        counts={"graphs": len(requests), "leaked_links": leaked},
+        details=dict(zip(names, results, strict=True)),
+        warnings=_warnings(names, results),
+        peak_memory_bytes=max(result["peak_memory_bytes"] for result in results),
+    )
+
+
+def _warnings(names: list[str], results: list[Result]) -> list[str]:
+    """Each warning once, with the first graph it came from."""
+    seen: dict[str, str] = {}
+    for name, result in zip(names, results, strict=True):
+        for text in result["report"].get("warnings", []):
+            seen.setdefault(text, f"{name}: {text}")
+    return list(seen.values())
+
+
+STAGE = Stage("encode", 1, ("split",), settings, run)

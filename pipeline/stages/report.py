@@ -1,0 +1,76 @@
+"""The run on one page."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+import yaml
+
+from pipeline.config import PipelineConfig
+from pipeline.manifest import Manifest
+from pipeline.report.build import build_report
+from pipeline.report.data import ReportData, StageRow
+from pipeline.stage import Stage, StageContext, StageResult
+from pipeline.stages.train import best_model
+from workers.score_tasks import HISTOGRAM_BINS
+
+INPUTS = (
+    "ingest", "split", "encode", "train", "embed", "evaluate", "encode_all", "embed_all", "score",
+)  # fmt: skip
+
+
+def settings(config: PipelineConfig) -> dict[str, Any]:
+    return {"config": config.model_dump(exclude={"cluster", "store"})}
+
+
+def run(context: StageContext) -> StageResult:
+    manifests = {name: Manifest.read(folder) for name, folder in context.inputs.items()}
+    found = {name: manifest for name, manifest in manifests.items() if manifest is not None}
+    pairs = pl.read_parquet(_best_pairs(context))
+    data = ReportData(
+        name=context.config.name,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        config_yaml=yaml.safe_dump(context.config.model_dump(), sort_keys=False),
+        stages=[
+            StageRow(name, manifest.fingerprint, "done", manifest.seconds, manifest.counts)
+            for name, manifest in found.items()
+        ],
+        metrics=found["evaluate"].details["table"],
+        epochs=pl.read_parquet(context.inputs["train"] / "epochs.parquet").to_dicts(),
+        test_labels=pairs["label"].to_numpy(),
+        test_scores=pairs["score"].to_numpy(),
+        score_histogram=_histogram(found.get("score")),
+        eigenvalues=_eigenvalues(found["encode"]),
+        outputs={name: str(folder) for name, folder in context.inputs.items()},
+        warnings=[text for manifest in found.values() for text in manifest.warnings],
+    )
+    html = build_report(data)
+    (context.folder / "report.html").write_text(html, encoding="utf-8")
+    return StageResult(counts={"bytes": len(html)})
+
+
+def _best_pairs(context: StageContext) -> str:
+    """Test pairs scored by the model that was best on the validation pairs."""
+    seed = best_model(context.inputs["train"]).name
+    return str(context.inputs["evaluate"] / seed / "test_pairs.parquet")
+
+
+def _histogram(score: Manifest | None) -> tuple[Any, Any] | None:
+    if score is None:
+        return None
+    return np.array(score.details["histogram"]), np.linspace(0, 1, HISTOGRAM_BINS + 1)
+
+
+def _eigenvalues(encode: Manifest) -> dict[str, list[float]]:
+    """Of every encoding of the whole training graph that has any."""
+    return {
+        name.removesuffix("-all"): result["report"]["eigenvalues"]
+        for name, result in encode.details.items()
+        if name.endswith("-all") and result["report"].get("eigenvalues")
+    }
+
+
+STAGE = Stage("report", 1, INPUTS, settings, run)

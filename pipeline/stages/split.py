@@ -1,0 +1,52 @@
+"""Links set aside for validation and test; folds of the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline.config import PipelineConfig
+from pipeline.stage import Stage, StageContext, StageResult
+from workers.split_tasks import SplitRequest, split_task
+from workers.task_map import Shard, task_map
+
+
+def settings(config: PipelineConfig) -> dict[str, Any]:
+    return {"split": config.split.model_dump()}
+
+
+def files(config: PipelineConfig) -> dict[str, str]:
+    split = config.split
+    given = {
+        "split.valid_edges": split.valid_edges,
+        "split.test_edges": split.test_edges,
+        "split.valid_negatives": split.valid_negatives,
+        "split.test_negatives": split.test_negatives,
+    }
+    return {name: place for name, place in given.items() if place}
+
+
+def run(context: StageContext) -> StageResult:
+    split = context.config.split
+    request = SplitRequest(
+        by=split.by,
+        valid=split.valid,
+        test=split.test,
+        folds=split.folds,
+        seed=split.seed,
+        given_links={"valid": split.valid_edges, "test": split.test_edges},
+        given_negatives={"valid": split.valid_negatives, "test": split.test_negatives},
+        columns=(context.config.graph.source, context.config.graph.target),
+        graph=context.inputs["ingest"].absolute(),
+        folder=context.folder.absolute(),
+    )
+    (counts,) = task_map(
+        context.cluster,
+        split_task,
+        [Shard("split", {"request": request})],
+        markers=context.folder.absolute() / "done",
+        on_progress=lambda p: context.progress.update(p.done, p.total, "splitting"),
+    )
+    return StageResult(peak_memory_bytes=counts.pop("peak_memory_bytes"), counts=counts)
+
+
+STAGE = Stage("split", 1, ("ingest",), settings, run, files)

@@ -1,0 +1,93 @@
+"""The connection to Ray: a local one, or a cluster that is joined."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import pyarrow
+import ray
+
+from peg_core.errors import PegError
+
+# Set before a worker imports anything: BLAS threads that fight for a core spin.
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "POLARS_MAX_THREADS",
+)
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """Where the work is done; never part of a fingerprint."""
+
+    address: str | None = None
+    workers: int = 2
+    train_workers: int = 1
+    cpus_per_worker: int = 1
+    gpus_per_worker: float = 0
+    task_memory_bytes: int = 2 * 10**9
+    retries: int = 3
+
+
+class Cluster:
+    """Starts or joins Ray when the first task needs it, and leaves at the end."""
+
+    def __init__(self, settings: ClusterSettings) -> None:
+        self.settings = settings
+        self._connected = False
+
+    def connect(self) -> None:
+        """Start a local Ray or join the configured one; does nothing the second time."""
+        if self._connected or ray.is_initialized():
+            return
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        options: dict[str, Any] = {
+            "log_to_driver": False,
+            "logging_level": logging.ERROR,
+            "runtime_env": {"env_vars": self._thread_limits()},
+        }
+        if self.settings.address is None:
+            # one spare CPU: a restarted actor must not take the slot a retry waits for
+            options["num_cpus"] = 1 + max(
+                self.settings.workers * self.settings.cpus_per_worker,
+                self.settings.train_workers * self.settings.cpus_per_worker,
+            )
+            options["include_dashboard"] = self.settings.train_workers > 1
+        else:
+            options["address"] = self.settings.address
+        try:
+            ray.init(**options)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            where = self.settings.address or "a local Ray"
+            raise PegError(
+                f"cannot reach {where} ({error}); check `cluster.address`, the network and "
+                "the token, or remove `address` to run on this machine"
+            ) from error
+        self._connected = True
+
+    def close(self) -> None:
+        """Leave the cluster; a local Ray ends with its processes."""
+        if self._connected:
+            ray.shutdown()
+            self._connected = False
+
+    def _thread_limits(self) -> dict[str, str]:
+        return dict.fromkeys(THREAD_VARIABLES, str(self.settings.cpus_per_worker))
+
+
+def pin_threads(count: int) -> None:
+    """Keep every library of this process to ``count`` threads."""
+    # a task that does not need torch must not pay for its import
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(count)
+    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+    pyarrow.set_cpu_count(count)
+    pyarrow.set_io_thread_count(max(count, 1))

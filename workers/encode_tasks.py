@@ -1,0 +1,90 @@
+"""Encodings as Ray tasks: one graph, one encoding, one task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peg_core.atomic_file import write_array
+from peg_core.encoding import ENCODERS
+from peg_core.errors import ArtifactMismatch
+from peg_core.graph.graph_store import GraphStore
+from peg_core.splits.leak_check import require_no_leaks
+from peg_core.splits.split_store import NO_FOLD, SplitStore
+from workers.task_map import Result
+
+
+@dataclass(frozen=True)
+class EncodeRequest:
+    """Which encoding of which graph.
+
+    Args:
+        kind, parameters, seed: The encoder.
+        graph: A graph store; or, with ``split``, None.
+        split: A split; ``fold`` says which training fold is left out.
+        out: The ``.npy`` file to write.
+    """
+
+    kind: str
+    parameters: dict[str, Any]
+    seed: int
+    out: Path
+    graph: Path | None = None
+    split: Path | None = None
+    fold: int = NO_FOLD
+
+
+def encode_task(request: EncodeRequest) -> Result:
+    """Encode a graph; a training graph is first shown to hold none of the held-out links."""
+    leaks: dict[str, int] = {}
+    if request.split is None:
+        assert request.graph is not None
+        graph = GraphStore.open(request.graph)
+    else:
+        split = SplitStore(request.split)
+        graph = split.graph_without(request.fold)
+        leaks = require_no_leaks(
+            graph, hidden_links(split, request.fold), place=f"the graph encoded for {request.out}"
+        )
+    encoding = ENCODERS[request.kind](**request.parameters).solve(graph, seed=request.seed)
+    write_array(request.out, encoding.positions)
+    return {"report": encoding.report, "leaks": leaks, "edges": graph.num_edges}
+
+
+def hidden_links(
+    split: SplitStore, fold: int
+) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    """What a model must not see while ``fold`` supervises: held-out links and the fold itself."""
+    links = split.held_out_links()
+    if fold != NO_FOLD:
+        source, target, folds = split.train_links()
+        links[f"fold {fold}"] = (source[folds == fold], target[folds == fold])
+    return links
+
+
+def positions_file(folder: Path, encoding: int, fold: int = NO_FOLD) -> Path:
+    """Where the positions of an encoding are kept."""
+    name = "all" if fold == NO_FOLD else f"without-fold-{fold}"
+    return folder / f"encoding-{encoding}" / f"{name}.npy"
+
+
+def load_positions(
+    folder: Path, num_encodings: int, *, num_nodes: int, fold: int = NO_FOLD
+) -> list[npt.NDArray[np.float32]]:
+    """The positions of every encoding, memory-mapped, checked to be of a graph of this size."""
+    positions = []
+    for encoding in range(num_encodings):
+        file = positions_file(folder, encoding, fold)
+        array = np.load(file, mmap_mode="r")
+        if len(array) != num_nodes:
+            raise ArtifactMismatch.of(
+                what=f"the positions {file} and the graph",
+                found=f"{len(array):,} nodes",
+                needed=f"{num_nodes:,}",
+            )
+        positions.append(array)
+    return positions

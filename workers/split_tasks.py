@@ -1,0 +1,159 @@
+"""The split as a Ray task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peg_core.errors import InputError
+from peg_core.graph.edge_exchange import normalise_ids
+from peg_core.graph.edge_table import (
+    check_id_columns,
+    find_parquet_files,
+    list_row_groups,
+    read_row_group,
+    require_no_nulls,
+)
+from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.node_ids import NodeIds
+from peg_core.random_streams import random_stream
+from peg_core.splits.edge_split import TEST, TRAIN, VALID, split_by_time, split_randomly
+from peg_core.splits.leak_check import require_no_leaks
+from peg_core.splits.negative_sampling import sample_non_edges
+from peg_core.splits.split_store import LabelledPairs, SplitStore, require_folds, spread_to_entries
+from workers.task_map import Result
+
+PARTS = {"valid": VALID, "test": TEST}
+Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+@dataclass(frozen=True)
+class SplitRequest:
+    """How to split; ``*_edges`` and ``*_negatives`` are Parquet locations or None."""
+
+    by: str
+    valid: float
+    test: float
+    folds: int
+    seed: int
+    given_links: dict[str, str | None]
+    given_negatives: dict[str, str | None]
+    columns: tuple[str, str]
+    graph: Path
+    folder: Path
+
+
+def split_task(request: SplitRequest) -> Result:
+    """Write the training graph, its folds and the held-out pairs; prove there is no leak."""
+    graph = GraphStore.open(request.graph)
+    source, target = graph.edges()
+    parts = _parts_of_edges(request, graph, source, target)
+    rows = np.repeat(np.arange(graph.num_nodes, dtype=np.int64), graph.degrees)
+    require_folds(request.folds, int((parts == TRAIN).sum()))
+    store = SplitStore(request.folder)
+    train = store.write_train(
+        graph, spread_to_entries(graph, rows, parts), folds=request.folds, seed=request.seed
+    )
+    links = {name: _take(source, target, parts == part) for name, part in PARTS.items()}
+    negatives = _negatives(request, graph, {name: len(pair[0]) for name, pair in links.items()})
+    for name, pair in links.items():
+        store.write_held_out(name, _label(pair, negatives[name]))
+    leaks = require_no_leaks(train, store.held_out_links(), place="the training graph")
+    counts: Result = {"train_links": train.num_edges}
+    for name in PARTS:
+        counts[f"{name}_links"] = len(links[name][0])
+        counts[f"{name}_negatives"] = len(negatives[name][0])
+    return {**counts, **{f"{name}_leaks": count for name, count in leaks.items()}}
+
+
+def _parts_of_edges(
+    request: SplitRequest, graph: GraphStore, source: Any, target: Any
+) -> npt.NDArray[np.uint8]:
+    shares = {"valid": request.valid, "test": request.test, "seed": request.seed}
+    if request.by == "random":
+        return split_randomly(source, target, **shares)
+    if request.by == "time":
+        times = np.load(request.graph / "times.npy", mmap_mode="r")
+        rows = np.repeat(np.arange(graph.num_nodes), graph.degrees)
+        return split_by_time(source, target, times[rows < graph.indices], **shares)
+    parts = np.full(len(source), TRAIN, dtype=np.uint8)
+    key = source.astype(np.int64) * graph.num_nodes + target
+    for name, part in PARTS.items():
+        location = request.given_links[name]
+        assert location is not None  # the configuration guarantees it
+        low, high = _read_pairs(location, request)
+        missing = int((~graph.contains(low, high)).sum())
+        if missing:
+            raise InputError(
+                f"{missing:,} of {len(low):,} pairs in {location} are not edges of the graph; "
+                "`graph.edges` must hold the links of all parts"
+            )
+        parts[np.searchsorted(key, low * graph.num_nodes + high)] = part
+    return parts
+
+
+def _negatives(
+    request: SplitRequest, graph: GraphStore, wanted: dict[str, int]
+) -> dict[str, Pairs]:
+    """Given pairs, checked to be no edges, or as many distinct random ones as there are links."""
+    drawn = [name for name in PARTS if request.given_negatives[name] is None]
+    rng = random_stream(seed=request.seed, purpose="held-out negatives")
+    source, target = sample_non_edges(graph, sum(wanted[name] for name in drawn), rng=rng)
+    found: dict[str, Pairs] = {}
+    place = 0
+    for name in PARTS:
+        location = request.given_negatives[name]
+        if location is None:
+            part = slice(place, place + wanted[name])
+            found[name] = (source[part], target[part])
+            place += wanted[name]
+            continue
+        found[name] = _read_pairs(location, request)
+        edges = int(graph.contains(*found[name]).sum())
+        if edges:
+            raise InputError(
+                f"{edges:,} of {len(found[name][0]):,} negatives in {location} are edges of the "
+                "graph; remove them"
+            )
+    return found
+
+
+def _read_pairs(location: str, request: SplitRequest) -> Pairs:
+    """Pairs of a Parquet location as node indices, source < target, unknown ids refused."""
+    files = find_parquet_files(location)
+    node_ids = NodeIds.open(request.graph)
+    groups = list_row_groups(files, request.columns)
+    if not groups:
+        raise InputError.no_rows(location, "pairs")
+    check_id_columns(files, request.columns)
+    ends: list[list[npt.NDArray[np.int64]]] = [[], []]
+    for group in groups:
+        table = read_row_group(group, request.columns)
+        require_no_nulls(table, group, request.columns)
+        for end, column in zip(ends, request.columns, strict=True):
+            index = node_ids.lookup(normalise_ids(table[column]))
+            if (index < 0).any():
+                row = int((index < 0).argmax())
+                raise InputError(
+                    f"column {column!r} of {group.file} names the node {table[column][row]} in row "
+                    f"{row:,} of row group {group.index}, the graph has no such node; "
+                    f"remove {int((index < 0).sum()):,} such row(s)"
+                )
+            end.append(index)
+    first, second = (np.concatenate(end) for end in ends)
+    return np.minimum(first, second), np.maximum(first, second)
+
+
+def _take(source: Any, target: Any, chosen: npt.NDArray[np.bool_]) -> Pairs:
+    return source[chosen].astype(np.int64), target[chosen].astype(np.int64)
+
+
+def _label(links: Pairs, negatives: Pairs) -> LabelledPairs:
+    label = np.repeat(np.array([1, 0], dtype=np.uint8), [len(links[0]), len(negatives[0])])
+    return LabelledPairs(
+        np.concatenate([links[0], negatives[0]]), np.concatenate([links[1], negatives[1]]), label
+    )
