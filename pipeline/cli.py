@@ -192,6 +192,6 @@ def _escape(error: Exception) -> str:
     return str(error).replace("[", "\\[")
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
+def _terminate(_number: int, _frame: FrameType | None) -> None:
     """A polite kill ends like Ctrl-C: tasks cancelled, lease given back."""
     raise KeyboardInterrupt

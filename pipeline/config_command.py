@@ -84,7 +84,7 @@ def build_schema() -> dict[str, Any]:
         memory.pop(key, None)
     memory["anyOf"] = [
         {"type": "integer", "exclusiveMinimum": 0},
-        {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]*)?\s*([KkMmGgTt]?[Bb])\s*$"},
+        {"type": "string", "pattern": r"^\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*[KkMmGgTt]?[Bb]\s*$"},
     ]
     return {"$schema": DIALECT, **built}
 

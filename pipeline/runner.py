@@ -42,7 +42,7 @@ def run_pipeline(
                     display.reused(step.stage.name, step.reason)
                     found = store.find(step.stage.name, step.fingerprint)
                 else:
-                    found = _run_step(step, config, store, cluster, display, manifests)
+                    found = _run_step(step, config, store, cluster, display)
                 assert found is not None
                 manifests[step.stage.name] = found
                 store.point_current(step.stage.name, step.fingerprint)
@@ -57,7 +57,6 @@ def _run_step(
     store: ArtifactStore,
     cluster: Cluster,
     display: RunDisplay,
-    manifests: dict[str, Manifest],
 ) -> Manifest:
     name = step.stage.name
     line = display.start(name, step.reason)

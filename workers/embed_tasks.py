@@ -78,7 +78,8 @@ def embed_task(request: EmbedRequest, layer: int, start: int, stop: int) -> Resu
             graph, first, last, positions, degrees, squared=model.squared_distances
         )
         with torch.no_grad():
-            x = (rows_of(messages.source_nodes), rows_of(np.arange(first, last)))
+            sources = messages.source_nodes
+            x = (rows_of(sources), rows_of(np.arange(first, last)))
             out[first:last] = model.embed_layer(layer, x, messages).numpy()
     out.flush()
     return {"nodes": stop - start}

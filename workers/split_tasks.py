@@ -73,7 +73,11 @@ def split_task(request: SplitRequest) -> Result:
 def _parts_of_edges(
     request: SplitRequest, graph: GraphStore, source: Any, target: Any
 ) -> npt.NDArray[np.uint8]:
-    shares = {"valid": request.valid, "test": request.test, "seed": request.seed}
+    shares: dict[str, Any] = {
+        "valid": request.valid,
+        "test": request.test,
+        "seed": request.seed,
+    }
     if request.by == "random":
         return split_randomly(source, target, **shares)
     if request.by == "time":

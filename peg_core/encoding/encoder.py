@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, get_type_hints
+from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -26,39 +27,21 @@ class Encoding:
     report: dict[str, Any] = field(default_factory=dict)
 
 
-class Encoder(Protocol):
-    """A frozen dataclass of parameters that places the nodes of a graph.
+class Encoder(ABC):
+    """Base of the encoders: frozen dataclasses of parameters, checked by name, type and rule.
 
     ``version`` goes up whenever the positions of an unchanged graph change.
     """
 
     version: ClassVar[int]
-    dimensions: int
-
-    def encode(self, graph: GraphStore, *, seed: int) -> npt.NDArray[np.float32]:
-        """Positions, [num_nodes, dimensions]."""
-        ...
-
-    def solve(self, graph: GraphStore, *, seed: int) -> Encoding:
-        """Positions with a report on their quality."""
-        ...
-
-    @classmethod
-    def check_parameters(cls, parameters: dict[str, Any]) -> None:
-        """Raise ValueError when ``cls(**parameters)`` would not be valid."""
-        ...
-
-
-class EncoderParameters:
-    """Base of the encoders' dataclasses: parameters checked by name, type and rule."""
 
     def encode(self, graph: GraphStore, *, seed: int) -> npt.NDArray[np.float32]:
         """Positions, [num_nodes, dimensions]."""
         return self.solve(graph, seed=seed).positions
 
+    @abstractmethod
     def solve(self, graph: GraphStore, *, seed: int) -> Encoding:
         """Positions with a report on their quality."""
-        raise TypeError(f"{type(self).__name__} does not define solve()")
 
     @classmethod
     def check_parameters(cls, parameters: dict[str, Any]) -> None:
@@ -76,3 +59,6 @@ class EncoderParameters:
             if wanted in (int, float, str, bool) and type(value) is not wanted:
                 raise ValueError(f"{name} is {value!r}, needed is a {wanted.__name__}")
         cls(**parameters)
+
+
+EncoderParameters = Encoder

@@ -66,7 +66,7 @@ def collect_ids(groups: Sequence[RowGroup], columns: Sequence[str], out: Path) -
 
 def merge_ids(parts: Sequence[Path], folder: Path) -> int:
     """Number the distinct ids of all parts in sorted order; returns how many there are."""
-    ids = pl.scan_parquet(parts).unique().sort("id").collect(engine="streaming")
+    ids = pl.scan_parquet(list(parts)).unique().sort("id").collect(engine="streaming")
     NodeIds(ids["id"].to_arrow()).save(folder)
     return len(ids)
 

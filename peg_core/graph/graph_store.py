@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -79,7 +80,7 @@ class GraphStore:
         work = self.indptr + np.arange(self.num_nodes + 1)
         goals = np.linspace(0, work[-1], parts + 1)[1:-1]
         cuts = [0, *np.searchsorted(work, goals).tolist(), self.num_nodes]
-        return [(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if a < b]
+        return [(a, b) for a, b in pairwise(cuts) if a < b]
 
     def edges(self) -> tuple[IntArray, IntArray]:
         """Each undirected edge once, source < target, ordered by (source, target)."""

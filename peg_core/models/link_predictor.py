@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -41,11 +42,11 @@ class LinkPredictor(nn.Module):
             x = self.embed_layer(layer, x, messages)
         return x
 
+    @abstractmethod
     def embed_layer(
         self, layer: int, x: Tensor | tuple[Tensor, Tensor], messages: MessageGraph
     ) -> Tensor:
         """One layer for the targets of ``messages``, [num_targets, hidden]."""
-        raise TypeError(f"{type(self).__name__} does not define embed_layer()")
 
     def decode(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
         """Logits of pairs, [num_pairs]; symmetric in the two ends."""

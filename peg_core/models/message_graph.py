@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,16 +26,16 @@ class MessageGraph:
     Args:
         edge_index: [2, num_edges] (source, target), self-loops included; targets
             count from ``start``, sources index ``source_nodes`` or, where that is
-            None, all nodes.
+            empty, all nodes.
         normalisation: [num_edges].
         distances: [num_edges, num_encodings].
-        source_nodes: [num_sources] the distinct sources of the rows, or None.
+        source_nodes: [num_sources] the distinct sources of the rows; empty where all nodes are.
     """
 
     edge_index: Tensor
     normalisation: Tensor
     distances: Tensor
-    source_nodes: npt.NDArray[np.int64] | None = None
+    source_nodes: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @classmethod
     def of_graph(cls, graph: GraphStore, positions: Positions, *, squared: bool) -> MessageGraph:

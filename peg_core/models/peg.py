@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -28,7 +30,7 @@ class PEG(LinkPredictor):
         widths = [spec.in_channels] + [spec.hidden] * spec.layers
         self.layers = nn.ModuleList(
             PEGConv(before, after, num_distances=spec.num_encodings, residual=best)
-            for before, after in zip(widths[:-1], widths[1:], strict=True)
+            for before, after in pairwise(widths)
         )
         self.head = (
             StructuralHead(spec.hidden, spec.num_encodings, dropout=self.dropout)

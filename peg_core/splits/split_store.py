@@ -118,5 +118,6 @@ def require_folds(folds: int, num_links: int) -> None:
     """Refuse more folds than links."""
     if folds > num_links:
         raise PegError(
-            f"{folds} folds were asked for, there are {num_links} training links; lower `split.folds`"
+            f"{folds} folds were asked for, there are {num_links} training links; "
+            "lower `split.folds`"
         )

@@ -84,7 +84,7 @@ class LinkTrainer:
 
     @property
     def model(self) -> LinkPredictor:
-        network = getattr(self.network, "module", self.network)
+        network: Any = getattr(self.network, "module", self.network)
         model: LinkPredictor = network.model
         return model
 
@@ -135,7 +135,7 @@ class LinkTrainer:
         loss = functional.binary_cross_entropy_with_logits(
             self.network(*inputs), labels.to(self.device)
         )
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         return float(loss.detach())
 

@@ -37,7 +37,7 @@ def run(context: StageContext) -> StageResult:
         evaluate_heuristics_task,
         [Shard("heuristics", arguments)],
         markers=markers,
-        on_progress=lambda p: context.progress.update(len(seeds), len(seeds) + 1, "heuristics"),
+        on_progress=lambda p: context.progress.update(len(seeds) + p.done, len(seeds) + 1),
     )
     peak = max(result.pop("peak_memory_bytes") for result in [*models, heuristics])
     rows = [_model_row(config.model.kind, [model["test"] for model in models])]

@@ -28,7 +28,7 @@ def settings(config: PipelineConfig) -> dict[str, Any]:
 def run(context: StageContext) -> StageResult:
     requests = [_request(context, seed) for seed in seeds_of(context.config)]
 
-    def on_progress(progress: TaskProgress) -> None:
+    def on_progress(_: TaskProgress) -> None:
         context.progress.update(*_progress(requests, context.config.train.epochs))
 
     results = task_map(
