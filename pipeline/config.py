@@ -54,7 +54,7 @@ Ratio = Annotated[float, Field(gt=0, lt=1)]
 class Section(BaseModel):
     """A part of the file; unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class GraphConfig(Section):
@@ -97,7 +97,7 @@ class SplitConfig(Section):
     test_negatives: str | None = Field(
         None, description="Parquet pairs without a link to test with; none: drawn at random."
     )
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, description="Another seed, another split.")
 
     @model_validator(mode="after")
     def _consistent(self) -> SplitConfig:
@@ -111,10 +111,10 @@ class SplitConfig(Section):
 class EncodingConfig(BaseModel):
     """One positional encoding; the keys beside `kind` are the encoder's own parameters."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
 
     kind: Annotated[str, registered(ENCODERS, "encoding")] = "le"
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, description="Of the encoder's random numbers.")
 
     @model_validator(mode="after")
     def _parameters(self) -> EncodingConfig:
@@ -146,7 +146,7 @@ class TrainConfig(Section):
     patience: int = Field(
         8, ge=1, description="Epochs without a better validation AUC before stopping."
     )
-    weight_decay: float = Field(0.0, ge=0)
+    weight_decay: float = Field(0.0, ge=0, description="L2 penalty of Adam.")
     batching: Literal["auto", "full"] = Field("auto", description="full: the whole graph a step.")
     seeds: int = Field(1, ge=1, description="Models trained, each from its own seed.")
     seed: int = Field(0, ge=0, description="The first seed.")
@@ -181,8 +181,8 @@ class ClusterConfig(Section):
     address: str | None = Field(None, description="Ray address to join; none: a local Ray.")
     workers: int = Field(2, ge=1, description="Tasks side by side.")
     train_workers: int = Field(1, ge=1, description="Ray Train workers; 1 trains in one task.")
-    cpus_per_worker: int = Field(1, ge=1)
-    gpus_per_worker: float = Field(0, ge=0)
+    cpus_per_worker: int = Field(1, ge=1, description="Threads of a task.")
+    gpus_per_worker: float = Field(0, ge=0, description="GPUs of a task; 0: none.")
     task_memory: Bytes = Field(2 * 10**9, description="Memory of one task, for example 2GB.")
     retries: int = Field(3, ge=0, description="Times a task lost with its worker is run again.")
 

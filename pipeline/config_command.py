@@ -49,7 +49,8 @@ def show(config_file: Path, overrides: tuple[str, ...]) -> None:
       peg config show configs/quickstart.yaml > resolved.yaml
 
     Values may use the environment: ${NAME}, or ${NAME:-default} when it may be unset.
-    A literal ${ is written $${.
+    In quotes the result is text, without them it may be a number. A literal ${ is
+    written $${.
     """
     click.echo(dump_config(load_config(config_file, overrides)), nl=False)
 

@@ -5,12 +5,80 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.encoding.chebyshev_filter import ChebyshevFilter
-from peg_core.encoding.normalised_operator import NormalisedOperator
+from peg_core.encoding.chebyshev_filter import ChebyshevFilter, choose_filter
+from peg_core.encoding.density_of_states import estimate_density
+from peg_core.encoding.eigenpairs import Eigenpairs
+from peg_core.encoding.normalised_operator import NormalisedOperator, rayleigh_quotients
 from peg_core.encoding.row_chunks import gram, rotate, subtract_projection
 from peg_core.graph.graph_store import FloatArray
 
 Array = npt.NDArray[np.float64]
+
+# Twice is enough, and in float32 also necessary; more only where columns were dependent.
+MOST_PASSES = 6
+WELL_CONDITIONED = 0.9
+BLOCK_WIDTH = 32
+OVERSAMPLING = 1.3
+# A filter value up to which an eigenvalue does not count as enlarged.
+ENLARGED = 1.2
+MOST_RESTARTS = 60
+STALLED_RESTARTS = 4
+
+
+def solve_krylov_schur(
+    operator: NormalisedOperator,
+    *,
+    wanted: int,
+    extra: int,
+    tolerance: float,
+    stream: np.random.Generator,
+) -> Eigenpairs:
+    """The smallest non-zero eigenvalues of L, from random vectors.
+
+    Args:
+        operator: The normalised adjacency of a connected component.
+        wanted: Eigenpairs that must reach the tolerance.
+        extra: Further eigenpairs, accurate enough to know their eigenvalues.
+        tolerance: Largest ``||L u - lambda u||``.
+        stream: Draws the probes and the first block.
+    """
+    count = wanted + extra
+    density = estimate_density(operator, stream)
+    number = OVERSAMPLING * count
+    # measured: the residual stagnates at about 1/50 of this
+    precision = float(np.finfo(operator.dtype).eps) / tolerance / 8
+    while True:
+        chebyshev = choose_filter(density, number=number, precision=precision)
+        basis = KrylovBasis(
+            operator,
+            width=BLOCK_WIDTH,
+            capacity=min(2 * count + 2 * BLOCK_WIDTH, operator.num_nodes - 1 - BLOCK_WIDTH),
+            stream=stream,
+        )
+        if _iterate(basis, chebyshev, wanted, count, tolerance) or number > operator.num_nodes:
+            break
+        number *= 2
+    return basis.eigenpairs(count)
+
+
+def _iterate(
+    basis: KrylovBasis, chebyshev: ChebyshevFilter, wanted: int, count: int, tolerance: float
+) -> bool:
+    """Extend and restart; False when the filter does not enlarge enough eigenvalues."""
+    best, stalled = np.inf, 0
+    for _ in range(MOST_RESTARTS):
+        basis.fill(chebyshev, wanted, tolerance)
+        values, _ = basis.restart(min(count + BLOCK_WIDTH, basis.size - BLOCK_WIDTH))
+        enlarged = values[count - 1] > ENLARGED
+        _, residuals = rayleigh_quotients(basis.operator, basis.columns[:, :wanted])
+        worst = float(residuals.max())
+        if worst <= tolerance and enlarged:
+            return True
+        stalled = 0 if worst < 0.8 * best else stalled + 1
+        best = min(best, worst)
+        if stalled >= STALLED_RESTARTS:
+            return bool(enlarged)
+    return True
 
 
 class KrylovBasis:
@@ -41,6 +109,7 @@ class KrylovBasis:
         self.memory[:, :1] = operator.null_vector()
         self.projected = np.zeros((capacity, capacity))
         self.coupling = np.zeros((width, width))
+        self.capacity = capacity
         self.size = 0  # columns in the Krylov space; the residual block follows them
         self._block = operator.empty_block(width)
         self._workspace = operator.empty_block(width)
@@ -60,6 +129,41 @@ class KrylovBasis:
         self.projected[: self.size, start : self.size] = coefficients
         self.projected[start : self.size, : self.size] = coefficients.T
 
+    def fill(self, chebyshev: ChebyshevFilter, wanted: int, tolerance: float) -> None:
+        """Extend until the memory is full, or the wanted Ritz vectors seem accurate."""
+        while self.size + self.width <= self.capacity:
+            self.extend(chebyshev)
+            if self.size > wanted + self.width and self.residual_estimate(wanted) < tolerance:
+                break
+
+    def eigenpairs(self, count: int) -> Eigenpairs:
+        """The first ``count`` Ritz vectors, sorted by their eigenvalue of L."""
+        vectors = self.columns[:, :count]
+        values, residuals = rayleigh_quotients(self.operator, vectors)
+        order = np.argsort(values, kind="stable")
+        return Eigenpairs(
+            values[order],
+            vectors[:, order],
+            residuals[order],
+            solver="krylov_schur",
+            applications=self.operator.applications,
+        )
+
+    def residual_estimate(self, wanted: int) -> float:
+        """About the largest residual of L among the first ``wanted`` Ritz vectors.
+
+        Unwanted eigenvalues of the filtered operator lie in [-1, 1], so an error
+        seen through the filter is the value minus 1 times the error in L.
+        """
+        values, residuals, _ = self._ritz(wanted)
+        return float((residuals / np.maximum(values - 1, 1e-3)).max())
+
+    def _ritz(self, keep: int) -> tuple[Array, Array, Array]:
+        square = self.projected[: self.size, : self.size]
+        values, vectors = np.linalg.eigh((square + square.T) / 2)
+        values, vectors = values[::-1][:keep], vectors[:, ::-1][:, :keep]
+        return values, np.linalg.norm(self.coupling @ vectors[-self.width :], axis=0), vectors
+
     def restart(self, keep: int) -> tuple[Array, Array]:
         """Shrink the space to its ``keep`` leading Ritz vectors.
 
@@ -67,10 +171,7 @@ class KrylovBasis:
             Their Ritz values (of the filtered operator, descending) and residual
             norms, [keep] each.
         """
-        square = self.projected[: self.size, : self.size]
-        values, vectors = np.linalg.eigh((square + square.T) / 2)
-        values, vectors = values[::-1][:keep], vectors[:, ::-1][:, :keep]
-        residuals = np.linalg.norm(self.coupling @ vectors[-self.width :], axis=0)
+        values, residuals, vectors = self._ritz(keep)
         rotate(self.columns, vectors, self.memory[:, 1 : 1 + keep])
         end = 1 + self.size
         self.memory[:, 1 + keep : 1 + keep + self.width] = self.memory[:, end : end + self.width]
@@ -82,8 +183,6 @@ class KrylovBasis:
     def _append(self, image: FloatArray) -> tuple[Array, Array]:
         """Orthonormalise ``image`` against the basis and store it as residual block.
 
-        Twice is enough, and in float32 also necessary.
-
         Returns:
             Coefficients of the image in the basis, [size, width], and in the new
             block, [width, width].
@@ -91,41 +190,40 @@ class KrylovBasis:
         basis = self.memory[:, : 1 + self.size]
         coefficients = np.zeros((1 + self.size, self.width))
         coupling = np.eye(self.width)
-        for _ in range(2):
+        for number in range(MOST_PASSES):
             product = gram(basis, image)
             subtract_projection(basis, product, image)
             coefficients += product @ coupling
-            coupling = self._orthonormalise(image, basis) @ coupling
+            factor, condition = self._orthonormalise(image)
+            coupling = factor @ coupling
+            if number and condition > WELL_CONDITIONED:
+                break
         self.memory[:, 1 + self.size : 1 + self.size + self.width] = image
         return coefficients[1:], coupling
 
-    def _orthonormalise(self, image: FloatArray, basis: FloatArray) -> Array:
-        """Make the columns orthonormal in place; returns R of ``image = Q R``."""
-        square = gram(image, image)
-        scale = np.sqrt(np.diag(square))
-        largest = float(scale.max())
-        scale = np.where(scale > 0, scale, 1.0)
-        values, vectors = np.linalg.eigh(square / np.outer(scale, scale))
-        floor = np.finfo(image.dtype).eps * self.width * 4
-        good = values > floor
-        root = np.sqrt(np.where(good, values, 1.0))
-        rotate(image, vectors / scale[:, None] / root, image)
-        triangle = (root * good)[:, None] * vectors.T * scale
-        lost = np.flatnonzero(~good | (largest == 0.0))
-        if len(lost):
-            self._replace(image, basis, lost)
-        return triangle
+    def _orthonormalise(self, image: FloatArray) -> tuple[Array, float]:
+        """One pass towards orthonormal columns, in place.
 
-    def _replace(self, image: FloatArray, basis: FloatArray, lost: npt.NDArray[np.intp]) -> None:
-        """Random directions where the Krylov space offers no new ones."""
-        fresh = self._random_block()[:, : len(lost)]
-        others = np.delete(np.arange(self.width), lost)
-        kept = np.ascontiguousarray(image[:, others])
-        for _ in range(2):
-            subtract_projection(basis, gram(basis, fresh), fresh)
-            subtract_projection(kept, gram(kept, fresh), fresh)
-            fresh, _ = np.linalg.qr(fresh)
-        image[:, lost] = fresh
+        Directions that rounding leaves almost empty are enlarged only partly, and
+        the next pass does the rest: what it then finds is rounding error, a random
+        direction as good as any where the Krylov space is exhausted.
+
+        Returns:
+            The factor R of ``image = Q R``, [width, width], and the smallest
+            eigenvalue of the scaled Gram matrix: near 1, Q is orthonormal.
+        """
+        square = gram(image, image)
+        empty = np.flatnonzero(np.diag(square) == 0.0)
+        if len(empty):
+            image[:, empty] = self._random_block()[:, empty]
+            square = gram(image, image)
+        scale = np.sqrt(np.diag(square))
+        values, vectors = np.linalg.eigh(square / np.outer(scale, scale))
+        root = np.sqrt(np.maximum(values, np.finfo(image.dtype).eps * self.width))
+        rotate(image, vectors / scale[:, None] / root, image)
+        factor = root[:, None] * vectors.T * scale
+        factor[:, empty] = 0.0
+        return factor, 0.0 if len(empty) else float(values[0])
 
     def _random_block(self) -> FloatArray:
         shape = (self.operator.num_nodes, self.width)

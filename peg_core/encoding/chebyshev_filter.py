@@ -7,8 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from peg_core.encoding.density_of_states import DensityOfStates
 from peg_core.encoding.normalised_operator import NormalisedOperator
 from peg_core.graph.graph_store import FloatArray
+
+# Odd degrees only: should an eigenvalue lie below ``lower``, the filter makes it very
+# negative there, and it is not taken for a wanted one.
+DEGREES = (33, 25, 17, 15, 13, 11, 9, 7, 5, 3)
+HIGH_DEGREE_BELOW = 0.05
+# The filter at the cut-off eigenvalue: far enough above 1 to forgive a wrong estimate.
+CUT_AMPLIFICATION = 5.0
+LOWER_MARGIN = 0.05
 
 
 @dataclass(frozen=True)
@@ -67,3 +76,29 @@ class ChebyshevFilter:
             before, current = current, before
         current *= operator.root_degrees
         return current
+
+
+def choose_filter(
+    density: DensityOfStates, *, number: float, precision: float, highest: float | None = None
+) -> ChebyshevFilter:
+    """A filter that enlarges about ``number`` eigenvalues.
+
+    Args:
+        density: Where the eigenvalues of N lie.
+        number: Eigenvalues to be enlarged by at least ``CUT_AMPLIFICATION``.
+        precision: Relative size of rounding errors that the result may show. Errors
+            along the first eigenvector grow by the filter's value there, so this
+            bounds how much more than others it may be enlarged.
+        highest: The largest eigenvalue below 1; by default the density's.
+    """
+    lower = max(-1.0, density.lowest - LOWER_MARGIN)
+    cut_off = density.value_at(number)
+    highest = density.highest if highest is None else highest
+    allowed = [d for d in DEGREES if d <= 17 or 1 - cut_off < HIGH_DEGREE_BELOW]
+    for degree in allowed:
+        excess = np.cosh(np.arccosh(CUT_AMPLIFICATION) / degree) - 1
+        cut = (cut_off + excess * lower / 2) / (1 + excess / 2)
+        chosen = ChebyshevFilter(lower, float(max(cut, lower + 0.01)), degree)
+        if float(chosen.values(highest)) * precision < CUT_AMPLIFICATION:
+            break
+    return chosen

@@ -34,6 +34,11 @@ class DensityOfStates:
         """The smallest Ritz value seen: the spectrum ends a little below it."""
         return float(self.nodes.min())
 
+    @property
+    def highest(self) -> float:
+        """The largest Ritz value seen: the spectrum without the null vector ends near it."""
+        return float(self.nodes.max())
+
     def value_at(self, number: float) -> float:
         """The eigenvalue with about ``number`` eigenvalues above it."""
         grid = np.unique(self.nodes)[::-1]

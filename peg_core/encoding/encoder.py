@@ -14,6 +14,9 @@ from peg_core.errors import nearest_hint
 from peg_core.graph.graph_store import GraphStore
 
 
+KIND_NAMES: dict[type, str] = {int: "whole number", float: "number", str: "text", bool: "yes or no"}
+
+
 @dataclass(frozen=True)
 class Encoding:
     """Positions and what is worth knowing about them.
@@ -56,8 +59,8 @@ class Encoder(ABC):
             wanted = hints[name]
             if wanted is float and isinstance(value, int) and not isinstance(value, bool):
                 continue
-            if wanted in (int, float, str, bool) and type(value) is not wanted:
-                raise ValueError(f"{name} is {value!r}, needed is a {wanted.__name__}")
+            if wanted in KIND_NAMES and type(value) is not wanted:
+                raise ValueError(f"{name} is {value!r}, needed is a {KIND_NAMES[wanted]}")
         cls(**parameters)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from peg_core.graph.graph_store import FloatArray
 
-CHUNK_ROWS = 8_192
+CHUNK_ROWS = 4_096
 
 Matrix = npt.NDArray[np.float64]
 
@@ -26,6 +26,8 @@ def chunks(num_rows: int) -> Iterator[slice]:
 
 def gram(left: FloatArray, right: FloatArray) -> Matrix:
     """``left^T right``, summed over chunks in float64, [left columns, right columns]."""
+    if left.shape[1] > right.shape[1]:  # BLAS is faster with the narrow block first
+        return gram(right, left).T
     total = np.zeros((left.shape[1], right.shape[1]))
     for rows in chunks(len(left)):
         total += left[rows].T @ right[rows]

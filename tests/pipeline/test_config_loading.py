@@ -1,36 +1,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
 
 import pytest
-import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from peg_core.encoding import ENCODERS
-from peg_core.encoding.encoder import EncoderParameters
 from peg_core.errors import ConfigError
 from pipeline.config import PipelineConfig
-from pipeline.config_loading import dump_config, load_config
+from pipeline.config_loading import load_config
 
 MINIMAL = "name: demo\nstore: runs/demo\ngraph:\n  edges: edges.parquet\n"
-
-
-@dataclass(frozen=True)
-class Walker(EncoderParameters):
-    """An encoder with a rule over two parameters."""
-
-    version: ClassVar[int] = 1
-    dimensions: int = 8
-    length: int = 10
-    window: int = 5
-
-    def __post_init__(self) -> None:
-        if self.window > self.length:
-            raise ValueError(f"window is {self.window}, at most length {self.length} is needed")
 
 
 @pytest.fixture(autouse=True)
@@ -94,17 +73,19 @@ def test_the_header_counts_the_problems_and_names_the_file():
 
 def test_a_missing_file_is_named_with_its_nearest_neighbour():
     Path("quickstart.yaml").write_text(MINIMAL)
-    with pytest.raises(ConfigError, match=r"quikstart\.yaml: there is no such file; check the path"):
+    with pytest.raises(
+        ConfigError, match=r"quikstart\.yaml: there is no such file; check the path"
+    ):
         load_config(Path("quikstart.yaml"))
     with pytest.raises(ConfigError, match=r"did you mean 'quickstart\.yaml'\?"):
         load_config(Path("quikstart.yaml"))
 
 
 def test_a_folder_and_a_binary_file_cannot_be_read():
-    with pytest.raises(ConfigError, match="the file cannot be read .*; give a YAML file in UTF-8"):
+    with pytest.raises(ConfigError, match=r"the file cannot be read .*; give a YAML file in UTF-8"):
         load_config(Path("."))
     Path("run.yaml").write_bytes(b"name: \xff\xfe")
-    with pytest.raises(ConfigError, match="the file cannot be read .*; give a YAML file in UTF-8"):
+    with pytest.raises(ConfigError, match=r"the file cannot be read .*; give a YAML file in UTF-8"):
         load_config(Path("run.yaml"))
 
 
@@ -119,6 +100,10 @@ def test_a_folder_and_a_binary_file_cannot_be_read():
         ("name: a\nstore: x\x07y\n", r"run\.yaml:2: column 9: .*unacceptable character #x0007"),
         ("name: a\n---\nname: b\n", r"run\.yaml:2: column 1: .*another document"),
         ("name: {{ name }}\n", r"run\.yaml:1: column 8: .*a key must be text"),
+        (
+            "train: {lr: ${LR}}\n",
+            r"run\.yaml:1: column 14: .*; write a section that holds \${NAME}",
+        ),
         ("name: &a [*a]\n", r"run\.yaml:1: column 7: .*this contains itself"),
     ],
 )
@@ -193,87 +178,121 @@ def test_missing_keys_stand_at_the_line_of_their_section():
     assert line.startswith("run.yaml:2: graph: a required key is missing; add `graph:` (Where the")
 
 
+def test_variables_are_replaced_from_the_environment(monkeypatch):
+    monkeypatch.setenv("DATA", "/data")
+    monkeypatch.setenv("EPOCHS", "7")
+    monkeypatch.setenv("EMPTY", "")
+    monkeypatch.delenv("ABSENT", raising=False)
+    config = load(
+        "name: ${ABSENT:-demo}\n"
+        "store: ${DATA}/${EMPTY:-runs}/$${DATA}/$DATA\n"
+        "graph: {edges: '${DATA}/e.parquet', weight: '${EPOCHS}', time: '${EMPTY}'}\n"
+        "train:\n  epochs: ${EPOCHS}\n  lr: ${ABSENT:-1e-2}\n"
+        "encodings:\n  - dimensions: ${EPOCHS}\n"
+    )
+    assert config.name == "demo"
+    assert config.store == "/data/runs/${DATA}/$DATA"
+    assert (config.graph.edges, config.graph.weight, config.graph.time) == (
+        "/data/e.parquet",
+        "7",
+        "",
+    )
+    assert (config.train.epochs, config.train.lr) == (7, 0.01)
+    assert config.encodings[0].parameters == {"dimensions": 7}
+    assert load(MINIMAL, "store=${DATA}/x").store == "/data/x"
+
+
+def test_an_undefined_variable_is_one_problem_unless_it_is_overridden(monkeypatch):
+    monkeypatch.delenv("ABSENT", raising=False)
+    text = MINIMAL + "train:\n  epochs: ${ABSENT}\nencodings:\n  - dimensions: ${ABSENT}\n"
+    lines = problems(text)
+    assert lines[0] == (
+        "run.yaml:6: train.epochs: the environment variable ABSENT is not set; "
+        "set it, or write ${ABSENT:-default}"
+    )
+    assert lines[1].startswith("run.yaml:8: encodings.0.dimensions: the environment variable")
+    assert len(lines) == 2
+    assert load(text, "train.epochs=3", "encodings=[{}]").train.epochs == 3
+    assert the_problem(MINIMAL, "store=${ABSENT}").startswith(
+        "--set store=${ABSENT}: store: the env"
+    )
+
+
+@pytest.mark.parametrize("value", ["${}", "${1A}", "${A", "${A:b}"])
+def test_a_malformed_variable_says_how_to_write_it(value):
+    line = the_problem(MINIMAL.replace("runs/demo", f'"{value}"'))
+    assert line.endswith("needed ${NAME}; write $${ to mean ${ itself")
+
+
+def test_overrides_win_over_the_file_and_the_last_over_the_first():
+    text = MINIMAL + "train: {epochs: 3, lr: 0.5}\nencodings: [{dimensions: 4}, {seed: 1}]\n"
+    config = load(
+        text,
+        "train.epochs=4",
+        "train.epochs=5",
+        "encodings.0.dimensions=64",
+        "encodings.1={seed: 9}",
+        "split={folds: 2}",
+        "graph.weight=",
+        "evaluate.hits=[1, 3]",
+        "store=a=b",
+    )
+    assert (config.train.epochs, config.train.lr) == (5, 0.5)
+    assert config.encodings[0].parameters == {"dimensions": 64}
+    assert config.encodings[1].seed == 9
+    assert (config.split.folds, config.split.test) == (2, 0.10)
+    assert (config.graph.weight, config.evaluate.hits, config.store) == (None, [1, 3], "a=b")
+
+
+def test_overrides_create_absent_sections_and_change_default_lists():
+    config = load(MINIMAL + "score:\n", "score.candidates=c.parquet", "cluster.task_memory=3GB")
+    assert config.score is not None
+    assert config.score.candidates == "c.parquet"
+    assert config.cluster.task_memory == 3_000_000_000
+    config = load(MINIMAL, "encodings.0.dimensions=64", "evaluate.hits.2=7")
+    assert [encoding.model_dump() for encoding in config.encodings] == [
+        {"kind": "le", "seed": 0, "dimensions": 64}
+    ]
+    assert config.evaluate.hits == [20, 50, 7]
+
+
+def test_an_override_of_one_alias_leaves_the_other():
+    text = MINIMAL + "encodings: [&one {dimensions: 4}, *one]\n"
+    config = load(text, "encodings.1.dimensions=8")
+    assert [encoding.parameters["dimensions"] for encoding in config.encodings] == [4, 8]
+
+
 @pytest.mark.parametrize(
-    ("section", "expected"),
+    ("override", "expected"),
     [
-        ("train: {epochs: many}", "found the text 'many', needed a whole number; leave `epochs`"),
-        ("train: {epochs: '5'}", "found the text '5', needed a whole number; write it without q"),
-        ("train: {epochs: 5.0}", "found 5.0, needed a whole number; write 5"),
-        ("train: {epochs: 1e2}", "found 100.0, needed a whole number; write 100"),
-        ("train: {epochs: 2.5}", "found 2.5, needed a whole number; leave `epochs` out for the"),
-        ("train: {epochs: yes}", "found true, needed a whole number"),
-        ("train: {epochs: }", "found nothing, needed a whole number"),
-        ("train: {epochs: 0}", "found 0, needed at least 1; leave `epochs` out for the default, 50"),
-        ("train: {epochs: 0b_}", "found the text '0b_', needed a whole number"),
-        ("train: {lr: fast}", "found the text 'fast', needed a number"),
-        ("train: {lr: 0}", "found 0, needed more than 0"),
-        ("train: [1]", "found a list, needed a section with keys of its own; write its keys"),
-        ("train:", "found nothing, needed a section with keys of its own; write its keys"),
-        ("split: {test: 1}", "found 1, needed less than 1"),
-        ("split: {folds: 101}", "found 101, needed at most 100"),
-        ("split: {by: tame}", "found the text 'tame', needed 'random', 'time' or 'files'"),
-        ("split: {by: tame}", "did you mean 'time'?"),
-        ("evaluate: {hits: 20}", "found 20, needed a list"),
-        ("evaluate: {hits: []}", "found an empty list, needed at least 1 item(s)"),
-        ("score: {candidates: 2024}", "found 2024, needed text; write it in quotes"),
-        ("score: {candidates: {a: b}}", "found a section, needed text; Parquet pairs"),
-        ("cluster: {task_memory: 2QB}", "'2QB' is not a size; write for example 500MB or 2GB"),
-        ("cluster: {task_memory: 0GB}", "found 0, needed more than 0"),
-        ("model: {kind: pge}", "no model 'pge'; known: "),
-        ("model: {kind: pge}", "did you mean 'peg'?"),
+        ("train.epochs", "--set train.epochs: needed is KEY=VALUE; write for example --set train"),
+        ("=5", "--set =5: needed is KEY=VALUE"),
+        ("train..epochs=5", "--set train..epochs=5: needed is KEY=VALUE"),
+        ("train.epoch=5", "--set train.epoch=5: train.epoch: unknown key 'epoch'; known: lr, "),
+        ("trian.epochs=5", "--set trian.epochs=5: trian: unknown key 'trian'; known: name, "),
+        ("train.epochs=x", "--set train.epochs=x: train.epochs: found the text 'x', needed a wh"),
+        ("train.epochs=[1", "--set train.epochs=[1: train.epochs: column 3: not valid YAML, "),
+        ("name.x=1", "--set name.x=1: name.x: `name` is the text 'demo', not a section; set `na"),
+        ("encodings.1.seed=1", "--set encodings.1.seed=1: encodings.1.seed: no item '1'; the it"),
+        ("encodings.x=1", "--set encodings.x=1: encodings.x: no item 'x'; the items of `encodin"),
+        ("score.source=x", "--set score.source=x: score.candidates: a required key is missing"),
+        ("graph={}", "--set graph={}: graph.edges: a required key is missing"),
+        ("split.by=time", "--set split.by=time: split.by: `split.by: time` needs `graph.time`"),
+        ("train={lr: 1, lr: 2}", "--set train={lr: 1, lr: 2}: train.lr: found twice"),
     ],
 )
-def test_wrong_values_are_explained_in_words(section, expected):
-    line = the_problem(f"{MINIMAL}{section}\n")
-    assert line.startswith("run.yaml:5: ")
-    assert expected in line
+def test_mistakes_in_overrides_name_the_override(override, expected):
+    text = MINIMAL + "encodings:\n  - kind: le\n"
+    assert the_problem(text, override).startswith(expected)
 
 
-def test_a_bad_name_is_explained_without_a_pattern():
-    line = the_problem(MINIMAL.replace("demo", "my run", 1))
-    assert line.startswith("run.yaml:1: name: found the text 'my run', needed letters, digits, '.'")
-
-
-def test_an_item_of_a_list_has_its_own_line():
-    line = the_problem(MINIMAL + "evaluate:\n  hits:\n    - 20\n    - 0\n")
-    assert line.startswith("run.yaml:8: evaluate.hits.1: found 0, needed at least 1")
-
-
-def test_a_rule_over_several_keys_stands_at_the_first_key_it_names():
-    line = the_problem(MINIMAL + "split:\n  folds: 2\n  by: time\n")
-    assert line.startswith("run.yaml:7: split.by: `split.by: time` needs `graph.time`")
-    line = the_problem(MINIMAL + "split:\n  folds: 2\n  test: 0.99\n")
-    assert line.startswith("run.yaml:7: split.test: `valid` and `test` together must leave edges")
-
-
-def test_all_parameters_of_all_encodings_are_checked():
-    lines = problems(
-        MINIMAL + "encodings:\n"
-        "  - kind: le\n"
-        "    dimension: 8\n"
-        "    tolerance: 3\n"
-        "    seed: -1\n"
-        "  - kind: el\n"
-        "  - dimensions: 0\n"
-        "  - 7\n"
-    )
-    assert [line.split(": ")[:2] for line in lines] == [
-        ["run.yaml:7", "encodings.0.dimension"],
-        ["run.yaml:8", "encodings.0.tolerance"],
-        ["run.yaml:9", "encodings.0.seed"],
-        ["run.yaml:10", "encodings.1.kind"],
-        ["run.yaml:11", "encodings.2.dimensions"],
-        ["run.yaml:12", "encodings.3"],
+def test_mistakes_in_file_and_overrides_come_in_one_list():
+    lines = problems(MINIMAL + "train: {epochs: 0}\n", "oops", "train.lr=0")
+    assert [line.split(": ")[0] for line in lines] == [
+        "run.yaml:5",
+        "--set oops",
+        "--set train.lr=0",
     ]
-    assert "unknown key 'dimension'; known: kind, seed, dimensions, " in lines[0]
-    assert lines[0].endswith("did you mean 'dimensions'?")
-    assert lines[1].endswith("between 0 and 1; leave `tolerance` out for the default, 0.001")
-    assert re.search(r"no encoding 'el'; known: .*le", lines[3])
-
-
-def test_an_encoders_rule_over_two_parameters_is_judged_on_both(monkeypatch):
-    monkeypatch.setitem(ENCODERS, "walker", Walker)
-    load(MINIMAL + "encodings: [{kind: walker, length: 40, window: 20}]\n")
-    line = the_problem(MINIMAL + "encodings: [{kind: walker, length: 4, window: 6}]\n")
-    assert "window is 6" in line
-    assert line.startswith("run.yaml:5: encodings.0")
+    lines = problems("name: [\n", "oops")
+    assert lines[0].startswith("run.yaml:2: column 1: not valid YAML")
+    assert lines[1].startswith("--set oops: ")

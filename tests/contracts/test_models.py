@@ -1,0 +1,130 @@
+"""Laws that every registered model obeys."""
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from peg_core.errors import ArtifactMismatch, InputError
+from peg_core.graph.graph_store import GraphStore
+from peg_core.inference.pair_scoring import PairScorer
+from peg_core.models import MODELS
+from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.message_graph import MessageGraph
+from peg_core.models.model_file import load_model, save_model
+
+NODES = 24
+every_model = pytest.mark.parametrize("kind", MODELS)
+every_preset = pytest.mark.parametrize("preset", ["best", "faithful"])
+
+
+def build(kind, preset, num_encodings=2):
+    torch.manual_seed(1)
+    spec = ModelSpec(kind, preset, in_channels=5, num_encodings=num_encodings, hidden=6)
+    model = MODELS[kind](spec)
+    for module in model.modules():  # running statistics of a trained model
+        if isinstance(module, torch.nn.BatchNorm1d):
+            module.running_mean.normal_()
+            module.running_var.uniform_(0.5, 2)
+    return model.eval()
+
+
+def scores(model, graph, x, positions, source, target):
+    messages = MessageGraph.of_graph(graph, positions, squared=model.squared_distances)
+    with torch.no_grad():
+        embeddings = model(torch.from_numpy(x), messages).numpy()
+    return PairScorer(model, graph, embeddings, positions).logits(source, target)
+
+
+def example(seed):
+    rng = np.random.default_rng(seed)
+    ends = np.array(nx.gnm_random_graph(NODES, 60, seed=seed).edges())
+    graph = GraphStore.from_edges(ends[:, 0], ends[:, 1], num_nodes=NODES)
+    x = rng.normal(size=(NODES, 5)).astype(np.float32)
+    positions = [rng.normal(size=(NODES, p)).astype(np.float32) for p in (4, 3)]
+    source, target = rng.integers(0, NODES, size=(2, 80))
+    return graph, x, positions, source, target
+
+
+@every_preset
+@every_model
+@given(seed=st.integers(0, 10**6), reflect=st.booleans())
+def test_rotating_or_reflecting_positions_leaves_scores_unchanged(kind, preset, seed, reflect):
+    model = build(kind, preset)
+    graph, x, positions, source, target = example(seed)
+    moved = []
+    for z in positions:
+        q, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(z.shape[1], z.shape[1])))
+        if (np.linalg.det(q) < 0) != reflect:
+            q[:, 0] *= -1
+        moved.append((z @ q).astype(np.float32))
+    before = scores(model, graph, x, positions, source, target)
+    np.testing.assert_allclose(
+        scores(model, graph, x, moved, source, target), before, atol=2e-4, rtol=1e-4
+    )
+
+
+@every_preset
+@every_model
+@given(seed=st.integers(0, 10**6))
+def test_permuting_nodes_permutes_scores(kind, preset, seed):
+    model = build(kind, preset)
+    graph, x, positions, source, target = example(seed)
+    new = np.random.default_rng(seed).permutation(NODES)  # node i becomes new[i]
+    old_source, old_target = graph.edges()
+    permuted = GraphStore.from_edges(new[old_source], new[old_target], num_nodes=NODES)
+    back = np.argsort(new)
+    after = scores(model, permuted, x[back], [z[back] for z in positions], new[source], new[target])
+    np.testing.assert_allclose(
+        after, scores(model, graph, x, positions, source, target), atol=2e-4, rtol=1e-4
+    )
+
+
+@every_preset
+@every_model
+def test_stretching_positions_changes_scores(kind, preset):
+    model = build(kind, preset)
+    graph, x, positions, source, target = example(0)
+    stretched = [z * np.linspace(1, 3, z.shape[1], dtype=np.float32) for z in positions]
+    before = scores(model, graph, x, positions, source, target)
+    assert np.abs(scores(model, graph, x, stretched, source, target) - before).max() > 1e-2
+
+
+@every_preset
+@every_model
+def test_scores_do_not_depend_on_direction_or_chunk(kind, preset):
+    model = build(kind, preset)
+    graph, x, positions, source, target = example(0)
+    before = scores(model, graph, x, positions, source, target)
+    np.testing.assert_allclose(
+        scores(model, graph, x, positions, target, source), before, atol=1e-5
+    )
+    messages = MessageGraph.of_graph(graph, positions, squared=model.squared_distances)
+    embeddings = model(torch.from_numpy(x), messages).detach().numpy()
+    chunked = PairScorer(model, graph, embeddings, positions).logits(source, target, chunk=7)
+    np.testing.assert_allclose(chunked, before, atol=1e-5)
+
+
+@every_preset
+@every_model
+def test_a_saved_model_scores_the_same(kind, preset, tmp_path):
+    model = build(kind, preset)
+    save_model(model, tmp_path)
+    case = example(0)
+    np.testing.assert_array_equal(scores(load_model(tmp_path), *case), scores(model, *case))
+
+
+@every_model
+def test_weights_of_another_shape_are_refused(kind, tmp_path):
+    save_model(build(kind, "best"), tmp_path)
+    text = (tmp_path / "model.json").read_text().replace('"hidden": 6', '"hidden": 9')
+    (tmp_path / "model.json").write_text(text)
+    with pytest.raises(ArtifactMismatch, match="weights and description"):
+        load_model(tmp_path)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no trained model"):
+        load_model(tmp_path)

@@ -1,0 +1,93 @@
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from peg_core.errors import InputError
+from peg_core.graph.edge_table import (
+    RowGroup,
+    check_id_columns,
+    find_parquet_files,
+    list_row_groups,
+    read_row_group,
+    require_no_nulls,
+)
+
+
+def write(path, **columns):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pl.DataFrame(columns).write_parquet(path)
+    return path
+
+
+def test_a_file_a_folder_and_a_glob_are_found_in_order(tmp_path):
+    second = write(tmp_path / "b" / "2.parquet", src=[1])
+    first = write(tmp_path / "a.parquet", src=[1])
+    write(tmp_path / ".hidden.parquet", src=[1])
+    assert find_parquet_files(str(first)) == [first]
+    assert find_parquet_files(str(tmp_path)) == [first, second]
+    assert find_parquet_files(str(tmp_path / "**" / "[a2]*.parquet")) == [first, second]
+
+
+def test_nothing_found_names_the_place(tmp_path):
+    with pytest.raises(InputError, match=r"no Parquet file at .*/none"):
+        find_parquet_files(str(tmp_path / "none"))
+
+
+def test_a_missing_column_names_file_column_and_nearest(tmp_path):
+    file = write(tmp_path / "e.parquet", source=[1], target=[2])
+    with pytest.raises(InputError, match=r"e.parquet has no column 'sourc'.*mean 'source'\?"):
+        list_row_groups([file], ["sourc"])
+
+
+def test_a_truncated_file_is_named(tmp_path):
+    file = write(tmp_path / "e.parquet", src=list(range(1000)))
+    file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(InputError, match=r"e.parquet is not a readable Parquet file"):
+        list_row_groups([file], ["src"])
+
+
+def test_a_file_damaged_in_the_middle_is_named_when_read(tmp_path):
+    file = tmp_path / "e.parquet"
+    pq.write_table(pa.table({"src": list(range(50_000))}), file, compression="zstd")
+    data = bytearray(file.read_bytes())
+    data[4:4000] = b"\xff" * 3996
+    file.write_bytes(data)
+    (group,) = list_row_groups([file], ["src"])
+    with pytest.raises(InputError, match=r"e.parquet is not a readable Parquet file"):
+        read_row_group(group)
+
+
+def test_empty_row_groups_are_left_out(tmp_path):
+    file = write(tmp_path / "e.parquet", src=pl.Series([], dtype=pl.Int64))
+    assert list_row_groups([file], ["src"]) == []
+
+
+def test_row_groups_are_listed_with_their_rows(tmp_path):
+    file = tmp_path / "e.parquet"
+    pl.DataFrame({"src": range(250)}).write_parquet(file, row_group_size=100)
+    assert [(g.index, g.rows) for g in list_row_groups([file], ["src"])] == [
+        (0, 100),
+        (1, 100),
+        (2, 50),
+    ]
+
+
+@pytest.mark.parametrize("values", [[1.5, 2.5], [True, False]])
+def test_ids_that_are_neither_integers_nor_strings_are_refused(tmp_path, values):
+    file = write(tmp_path / "e.parquet", src=values)
+    with pytest.raises(InputError, match=r"column 'src' of .* needed is an integer or string id"):
+        check_id_columns([file], ["src"])
+
+
+def test_integers_in_one_file_and_strings_in_another_are_refused(tmp_path):
+    files = [write(tmp_path / "a.parquet", src=[1]), write(tmp_path / "b.parquet", src=["x"])]
+    with pytest.raises(InputError, match="one kind of id everywhere"):
+        check_id_columns(files, ["src"])
+
+
+def test_the_first_null_is_named_with_its_row(tmp_path):
+    file = write(tmp_path / "e.parquet", src=[1, 2, None, None], dst=[1, 2, 3, 4])
+    group = RowGroup(str(file), 0, 4)
+    with pytest.raises(InputError, match=r"'src' of .* holds 2 null.*row 2 of row group 0"):
+        require_no_nulls(read_row_group(group), group, ["dst", "src"])

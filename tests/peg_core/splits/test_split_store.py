@@ -1,0 +1,81 @@
+import networkx as nx
+import numpy as np
+import pytest
+
+from peg_core.errors import LeakFound, PegError
+from peg_core.splits.edge_split import split_randomly
+from peg_core.splits.leak_check import count_leaks, require_no_leaks
+from peg_core.splits.split_store import (
+    NO_FOLD,
+    LabelledPairs,
+    SplitStore,
+    require_folds,
+    spread_to_entries,
+)
+
+
+@pytest.fixture
+def split(tmp_path, to_store):
+    """A random graph split in five folds; returns (networkx graph, parts by edge, store)."""
+    graph = to_store(nx.gnm_random_graph(40, 200, seed=0))
+    source, target = graph.edges()
+    parts = split_randomly(source, target, valid=0.1, test=0.1, seed=0)
+    rows = np.repeat(np.arange(40), graph.degrees)
+    store = SplitStore(tmp_path)
+    store.write_train(graph, spread_to_entries(graph, rows, parts), folds=5, seed=0)
+    for name, part in (("valid", 1), ("test", 2)):
+        chosen = parts == part
+        links = (source[chosen].astype(np.int64), target[chosen].astype(np.int64))
+        store.write_held_out(name, LabelledPairs(*links, np.ones(chosen.sum(), np.uint8)))
+    return dict(zip(zip(source, target, strict=True), parts, strict=True)), store
+
+
+def test_the_training_graph_holds_the_training_edges_and_no_other(split):
+    parts, store = split
+    edges = set(zip(*store.train_graph().edges(), strict=True))
+    assert edges == {edge for edge, part in parts.items() if part == 0}
+
+
+def test_held_out_links_are_in_neither_training_nor_any_fold_graph(split):
+    _, store = split
+    for fold in (NO_FOLD, *range(5)):
+        counts = count_leaks(store.graph_without(fold), store.held_out_links())
+        assert counts == {"valid": 0, "test": 0}
+
+
+def test_folds_partition_the_training_links(split):
+    _, store = split
+    source, target, fold = store.train_links()
+    assert sorted(np.bincount(fold).tolist()) == [32] * 5
+    for number in range(5):
+        graph = store.graph_without(number)
+        inside = graph.contains(source, target)
+        np.testing.assert_array_equal(inside, fold != number)
+
+
+def test_a_test_edge_put_into_the_training_graph_is_found(split):
+    _, store = split
+    from peg_core.graph.graph_store import GraphStore
+
+    train = store.train_graph()
+    leaked = store.held_out("test")
+    source, target = train.edges()
+    spoiled = GraphStore.from_edges(
+        np.append(source, leaked.source[:3]), np.append(target, leaked.target[:3]), num_nodes=40
+    )
+    with pytest.raises(LeakFound, match=r"3 test link\(s\) stand in the training graph"):
+        require_no_leaks(spoiled, store.held_out_links(), place="the training graph")
+
+
+def test_held_out_pairs_come_back(split):
+    _, store = split
+    pairs = store.held_out("valid")
+    assert len(pairs.source) == 20
+    positive, negative = pairs.by_label(np.arange(20))
+    assert len(positive) == 20
+    assert len(negative) == 0
+
+
+def test_more_folds_than_links_are_refused():
+    with pytest.raises(PegError, match="10 folds were asked for, there are 3 training links"):
+        require_folds(10, 3)

@@ -1,0 +1,41 @@
+import torch
+
+from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.peg import PEG
+from peg_core.training.checkpoint import TrainingState, read_checkpoint, write_checkpoint
+
+
+def build():
+    torch.manual_seed(0)
+    model = PEG(ModelSpec("peg", "best", in_channels=3, num_encodings=1, hidden=4))
+    return model, torch.optim.Adam(model.parameters(), lr=0.1)
+
+
+def step(model, optimizer):
+    optimizer.zero_grad()
+    sum((p**2).sum() for p in model.parameters()).backward()
+    optimizer.step()
+
+
+def test_going_on_from_a_checkpoint_equals_never_stopping(tmp_path):
+    model, optimizer = build()
+    step(model, optimizer)
+    state = TrainingState(3, 0.9, 2, [{"epoch": 2, "loss": 0.1, "valid_auc": 0.9}])
+    state.best = {name: value.clone() for name, value in model.state_dict().items()}
+    write_checkpoint(tmp_path / "c.safetensors", state, model, optimizer)
+    step(model, optimizer)
+
+    other, other_optimizer = build()
+    step(other, other_optimizer)
+    step(other, other_optimizer)
+    loaded = read_checkpoint(tmp_path / "c.safetensors", other, other_optimizer)
+    step(other, other_optimizer)
+    assert (loaded.epoch, loaded.best_auc, loaded.best_epoch) == (3, 0.9, 2)
+    assert loaded.history == state.history
+    assert loaded.best.keys() == state.best.keys()
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(other.state_dict()[name], value, rtol=0, atol=0)
+
+
+def test_without_a_file_training_starts_afresh(tmp_path):
+    assert read_checkpoint(tmp_path / "none", *build()).epoch == 0
