@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from peg_core.errors import ConfigError
+from peg_core.errors import ConfigError, nearest_hint
 from pipeline.config import PipelineConfig
 
 KeyPath = tuple[str | int, ...]

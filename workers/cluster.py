@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numba
 import pyarrow
@@ -22,6 +23,18 @@ THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
     "POLARS_MAX_THREADS",
 )
+CONNECT_SECONDS = 10.0
+
+
+class ClusterUnreachable(PegError):
+    """No Ray answers."""
+
+    @classmethod
+    def at(cls, address: str | None, reason: object) -> Self:
+        return cls(
+            f"cannot reach {address or 'a local Ray'} ({reason}); check `cluster.address`, the "
+            "network and the token, or remove `address` to run on this machine"
+        )
 
 
 @dataclass(frozen=True)
@@ -63,15 +76,23 @@ class Cluster:
             options["include_dashboard"] = self.settings.train_workers > 1
         else:
             options["address"] = self.settings.address
+            self._require_listener(self.settings.address)
         try:
             ray.init(**options)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            where = self.settings.address or "a local Ray"
-            raise PegError(
-                f"cannot reach {where} ({error}); check `cluster.address`, the network and "
-                "the token, or remove `address` to run on this machine"
-            ) from error
+            raise ClusterUnreachable.at(self.settings.address, error) from error
         self._connected = True
+
+    @staticmethod
+    def _require_listener(address: str) -> None:
+        """Ask the port before Ray does: Ray waits for minutes where nobody answers."""
+        host, _, port = address.removeprefix("ray://").rpartition(":")
+        if not port.isdigit():
+            return  # "auto" and the like: Ray knows what they mean
+        try:
+            socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
+        except OSError as error:
+            raise ClusterUnreachable.at(address, error) from error
 
     def close(self) -> None:
         """Leave the cluster; a local Ray ends with its processes."""

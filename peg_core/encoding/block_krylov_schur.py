@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from peg_core.encoding.chebyshev_filter import ChebyshevFilter, choose_filter
 from peg_core.encoding.density_of_states import estimate_density
-from peg_core.encoding.eigenpairs import Eigenpairs
+from peg_core.encoding.eigenpairs import Eigenpairs, residual_limits
 from peg_core.encoding.normalised_operator import NormalisedOperator, rayleigh_quotients
 from peg_core.encoding.row_chunks import gram, rotate, subtract_projection
 from peg_core.graph.graph_store import FloatArray
@@ -43,6 +43,7 @@ def solve_krylov_schur(
         stream: Draws the probes and the first block.
     """
     count = wanted + extra
+    limits = residual_limits(wanted=wanted, extra=extra, tolerance=tolerance)
     density = estimate_density(operator, stream)
     number = OVERSAMPLING * count
     # measured: the residual stagnates at about 1/50 of this
@@ -55,29 +56,28 @@ def solve_krylov_schur(
             capacity=min(2 * count + 2 * BLOCK_WIDTH, operator.num_nodes - 1 - BLOCK_WIDTH),
             stream=stream,
         )
-        if _iterate(basis, chebyshev, wanted, count, tolerance) or number > operator.num_nodes:
+        if _iterate(basis, chebyshev, limits) or number > operator.num_nodes:
             break
         number *= 2
     return basis.eigenpairs(count)
 
 
-def _iterate(
-    basis: KrylovBasis, chebyshev: ChebyshevFilter, wanted: int, count: int, tolerance: float
-) -> bool:
+def _iterate(basis: KrylovBasis, chebyshev: ChebyshevFilter, limits: Array) -> bool:
     """Extend and restart; False when the filter does not enlarge enough eigenvalues."""
+    count = len(limits)
     best, stalled = np.inf, 0
     for _ in range(MOST_RESTARTS):
-        basis.fill(chebyshev, wanted, tolerance)
+        basis.fill(chebyshev, limits)
         values, _ = basis.restart(min(count + BLOCK_WIDTH, basis.size - BLOCK_WIDTH))
-        enlarged = values[count - 1] > ENLARGED
-        _, residuals = rayleigh_quotients(basis.operator, basis.columns[:, :wanted])
-        worst = float(residuals.max())
-        if worst <= tolerance and enlarged:
+        enlarged = bool(values[count - 1] > ENLARGED)
+        _, residuals = rayleigh_quotients(basis.operator, basis.columns[:, :count])
+        worst = float((residuals / limits).max())
+        if worst <= 1 and enlarged:
             return True
         stalled = 0 if worst < 0.8 * best else stalled + 1
         best = min(best, worst)
         if stalled >= STALLED_RESTARTS:
-            return bool(enlarged)
+            return enlarged
     return True
 
 
@@ -129,11 +129,11 @@ class KrylovBasis:
         self.projected[: self.size, start : self.size] = coefficients
         self.projected[start : self.size, : self.size] = coefficients.T
 
-    def fill(self, chebyshev: ChebyshevFilter, wanted: int, tolerance: float) -> None:
-        """Extend until the memory is full, or the wanted Ritz vectors seem accurate."""
+    def fill(self, chebyshev: ChebyshevFilter, limits: Array) -> None:
+        """Extend until the memory is full, or the first Ritz vectors seem accurate."""
         while self.size + self.width <= self.capacity:
             self.extend(chebyshev)
-            if self.size > wanted + self.width and self.residual_estimate(wanted) < tolerance:
+            if self.size > len(limits) + self.width and self._seems_accurate(limits):
                 break
 
     def eigenpairs(self, count: int) -> Eigenpairs:
@@ -149,14 +149,14 @@ class KrylovBasis:
             applications=self.operator.applications,
         )
 
-    def residual_estimate(self, wanted: int) -> float:
-        """About the largest residual of L among the first ``wanted`` Ritz vectors.
+    def _seems_accurate(self, limits: Array) -> bool:
+        """Whether the first Ritz vectors have residuals of L below the limits, about.
 
         Unwanted eigenvalues of the filtered operator lie in [-1, 1], so an error
         seen through the filter is the value minus 1 times the error in L.
         """
-        values, residuals, _ = self._ritz(wanted)
-        return float((residuals / np.maximum(values - 1, 1e-3)).max())
+        values, residuals, _ = self._ritz(len(limits))
+        return bool((residuals <= limits * (values - 1)).all())
 
     def _ritz(self, keep: int) -> tuple[Array, Array, Array]:
         square = self.projected[: self.size, : self.size]

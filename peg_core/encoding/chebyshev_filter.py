@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from peg_core.encoding.density_of_states import DensityOfStates
 from peg_core.encoding.normalised_operator import NormalisedOperator
+from peg_core.encoding.row_chunks import scale_rows
 from peg_core.graph.graph_store import FloatArray
 
 # Odd degrees only: should an eigenvalue lie below ``lower``, the filter makes it very
@@ -66,7 +67,7 @@ class ChebyshevFilter:
         Returns:
             ``block`` or ``workspace``, whichever holds the result.
         """
-        block *= operator.inverse_root_degrees
+        scale_rows(block, operator.inverse_root_degrees, block)
         slope, shift = 1 / self.half_width, -self.centre / self.half_width
         before, current = block, workspace
         current[...] = 0  # memory that was never written may hold NaN, and 0 * NaN is NaN
@@ -74,13 +75,11 @@ class ChebyshevFilter:
         for _ in range(self.degree - 1):
             operator.step(current, before, alpha=2 * slope, beta=2 * shift, gamma=-1.0)
             before, current = current, before
-        current *= operator.root_degrees
+        scale_rows(current, operator.root_degrees, current)
         return current
 
 
-def choose_filter(
-    density: DensityOfStates, *, number: float, precision: float, highest: float | None = None
-) -> ChebyshevFilter:
+def choose_filter(density: DensityOfStates, *, number: float, precision: float) -> ChebyshevFilter:
     """A filter that enlarges about ``number`` eigenvalues.
 
     Args:
@@ -89,16 +88,33 @@ def choose_filter(
         precision: Relative size of rounding errors that the result may show. Errors
             along the first eigenvector grow by the filter's value there, so this
             bounds how much more than others it may be enlarged.
-        highest: The largest eigenvalue below 1; by default the density's.
     """
     lower = max(-1.0, density.lowest - LOWER_MARGIN)
-    cut_off = density.value_at(number)
-    highest = density.highest if highest is None else highest
-    allowed = [d for d in DEGREES if d <= 17 or 1 - cut_off < HIGH_DEGREE_BELOW]
-    for degree in allowed:
-        excess = np.cosh(np.arccosh(CUT_AMPLIFICATION) / degree) - 1
-        cut = (cut_off + excess * lower / 2) / (1 + excess / 2)
-        chosen = ChebyshevFilter(lower, float(max(cut, lower + 0.01)), degree)
-        if float(chosen.values(highest)) * precision < CUT_AMPLIFICATION:
+    return choose_degree(
+        lower=lower,
+        cut=density.value_at(number),
+        highest=density.highest,
+        precision=precision,
+        amplification=CUT_AMPLIFICATION,
+    )
+
+
+def choose_degree(
+    *, lower: float, cut: float, highest: float, precision: float, amplification: float = 1.0
+) -> ChebyshevFilter:
+    """The filter of highest degree that rounding errors allow.
+
+    Args:
+        lower: A lower bound of the spectrum of N.
+        cut: An eigenvalue of N to be enlarged by ``amplification``.
+        highest: The largest eigenvalue of N below 1.
+        precision: See :func:`choose_filter`.
+        amplification: 1 makes ``cut`` the filter's cut, more lays it lower.
+    """
+    for degree in (d for d in DEGREES if d <= 17 or 1 - cut < HIGH_DEGREE_BELOW):
+        excess = np.cosh(np.arccosh(amplification) / degree) - 1
+        lowered = (cut + excess * lower / 2) / (1 + excess / 2)
+        chosen = ChebyshevFilter(lower, float(max(lowered, lower + 0.01)), degree)
+        if float(chosen.values(highest)) * precision < amplification:
             break
     return chosen

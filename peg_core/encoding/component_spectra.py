@@ -7,12 +7,15 @@ graph loses copies of the eigenvalue 0, and it is faster.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from peg_core.encoding.eigenpairs import Eigenpairs
 from peg_core.encoding.spectral_solver import (
     SolverOptions,
     dense_eigenpairs,
@@ -25,6 +28,8 @@ from peg_core.random_streams import random_stream
 
 # Floats of the dense matrices that are solved in one batch.
 BATCH_FLOATS = 8_000_000
+
+NullColumns = Literal["none", "one", "all"]
 
 Array = npt.NDArray[np.float64]
 
@@ -49,6 +54,18 @@ class Piece:
     solver: str
     applications: int = 0
 
+    @classmethod
+    def of_component(cls, nodes: npt.NDArray[np.int64], pairs: Eigenpairs) -> Piece:
+        """A piece of one component."""
+        return cls(
+            nodes[None],
+            pairs.values[None],
+            pairs.vectors[None],
+            pairs.residuals[None],
+            pairs.solver,
+            pairs.applications,
+        )
+
 
 @dataclass(frozen=True)
 class ComponentSpectra:
@@ -56,7 +73,8 @@ class ComponentSpectra:
 
     Args:
         num_components: Connected components, isolated nodes included.
-        sizes: Nodes of the components with at least one edge, descending.
+        sizes: Nodes of the components with at least one edge, descending; the
+            eigenvalue 0 has one copy for each.
         labels: Component of every node, [num_nodes]; numbered by size, descending.
         pieces: Eigenpairs, largest components first.
     """
@@ -70,8 +88,8 @@ class ComponentSpectra:
 def solve_spectra(
     graph: GraphStore,
     *,
-    wanted: int,
-    extra: int,
+    dimensions: int,
+    null_columns: NullColumns,
     options: SolverOptions,
     seed: int,
     largest_only: bool = False,
@@ -81,46 +99,37 @@ def solve_spectra(
 
     Args:
         graph: Any graph.
-        wanted: Eigenpairs per component, as far as it has them.
-        extra: Further eigenpairs whose eigenvalues are of interest.
+        dimensions: Columns of the encoding, p; one more eigenvalue is computed.
+        null_columns: Columns that null vectors will take: "none", "one", or "all".
         options: How to solve.
         seed: Of the run.
         largest_only: Leave the other components out.
         start: Vectors near the wanted ones, [num_nodes, any], or None.
     """
     count, labels, sizes = _components_by_size(graph)
+    connected = sizes[sizes > 1]
+    solved = connected[:1] if largest_only else connected
+    taken = {"none": 0, "one": 1, "all": len(solved)}[null_columns]
+    spectra = ComponentSpectra(count, connected, labels, [])
+    if taken > dimensions:  # null vectors fill all columns, and the next eigenvalue is 0 too
+        return spectra
+    wanted, extra = (dimensions - taken, 1) if taken < dimensions else (1, 0)
     order = np.argsort(labels, kind="stable").astype(np.int64)
-    first = np.concatenate([[0], np.cumsum(sizes)])
-    pieces: list[Piece] = []
-    solvable = np.flatnonzero(sizes > 1)[: 1 if largest_only else None]
-    small = [c for c in solvable if is_dense(int(sizes[c]), wanted + extra)]
-    for component in solvable:
-        if is_dense(int(sizes[component]), wanted + extra):
-            continue
-        nodes = order[first[component] : first[component + 1]]
-        stream = random_stream(seed=seed, purpose="eigenmaps", shard=int(nodes[0]))
+    parts = np.split(order, np.cumsum(sizes))[: len(solved)]
+    large = [nodes for nodes in parts if not is_dense(len(nodes), wanted + extra)]
+    for nodes in large:
         pairs = solve_component(
             induced_component(graph, nodes),
             wanted=wanted,
             extra=extra,
             options=options,
-            stream=stream,
+            stream=random_stream(seed=seed, purpose="eigenmaps", shard=int(nodes[0])),
             start=None if start is None else start[nodes],
         )
-        pieces.append(
-            Piece(
-                nodes[None],
-                pairs.values[None],
-                pairs.vectors[None],
-                pairs.residuals[None],
-                pairs.solver,
-                pairs.applications,
-            )
-        )
-    for batch in _batches(np.array(small, dtype=np.int64), sizes):
-        nodes = np.stack([order[first[c] : first[c + 1]] for c in batch])
-        pieces.append(_solve_batch(graph, nodes, wanted + extra))
-    return ComponentSpectra(count, sizes[sizes > 1], labels, pieces)
+        spectra.pieces.append(Piece.of_component(nodes, pairs))
+    for batch in _batches(parts[len(large) :]):
+        spectra.pieces.append(_solve_batch(graph, batch, wanted + extra))
+    return spectra
 
 
 def _components_by_size(
@@ -149,15 +158,17 @@ def induced_component(graph: GraphStore, nodes: npt.NDArray[np.int64]) -> GraphS
     return GraphStore(indptr, number[graph.indices[entries]], weights)
 
 
-def _batches(
-    components: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
-) -> Iterator[npt.NDArray[np.int64]]:
-    """Components of equal size together, as many as fit into memory."""
-    for size in np.unique(sizes[components])[::-1]:
-        same = components[sizes[components] == size]
-        step = max(1, BATCH_FLOATS // int(size) ** 2)
-        for begin in range(0, len(same), step):
-            yield same[begin : begin + step]
+def _batches(components: list[npt.NDArray[np.int64]]) -> Iterator[npt.NDArray[np.int64]]:
+    """Nodes of components of equal size together, as many as fit into memory.
+
+    Args:
+        components: Nodes of each component, largest first.
+    """
+    for size, same in itertools.groupby(components, key=len):
+        step = max(1, BATCH_FLOATS // size**2)
+        nodes = np.stack(list(same))
+        for begin in range(0, len(nodes), step):
+            yield nodes[begin : begin + step]
 
 
 def _solve_batch(graph: GraphStore, nodes: npt.NDArray[np.int64], count: int) -> Piece:

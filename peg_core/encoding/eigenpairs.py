@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from peg_core.graph.graph_store import FloatArray
 
+EXTRA_FACTOR = 10.0
+
 
 @dataclass(frozen=True)
 class Eigenpairs:
@@ -27,3 +29,12 @@ class Eigenpairs:
     residuals: npt.NDArray[np.float64]
     solver: str
     applications: int = 0
+
+
+def residual_limits(*, wanted: int, extra: int, tolerance: float) -> npt.NDArray[np.float64]:
+    """Residuals to reach, [wanted + extra].
+
+    Of the extra pairs only the eigenvalue is used, and its error is the square of
+    the residual's size.
+    """
+    return np.repeat([tolerance, EXTRA_FACTOR * tolerance], [wanted, extra])

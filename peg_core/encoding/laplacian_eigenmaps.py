@@ -3,128 +3,173 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse
-import scipy.sparse.linalg
 
-from peg_core.encoding.encoder import EncoderParameters, Encoding
-from peg_core.errors import GraphTooSmall
-from peg_core.graph.components import connected_components
-from peg_core.graph.graph_store import GraphStore
-from peg_core.random_streams import random_stream
+from peg_core.encoding.component_spectra import NullColumns, solve_spectra
+from peg_core.encoding.eigengap import choose_dimensions
+from peg_core.encoding.encoder import Encoder, Encoding
+from peg_core.encoding.spectral_solver import SOLVERS, Solver, SolverOptions
+from peg_core.encoding.spectrum import ComponentMode, Spectrum, assemble_spectrum
+from peg_core.encoding.spectrum_report import describe_spectrum
+from peg_core.errors import GraphTooSmall, PegError
+from peg_core.graph.graph_store import FloatArray, GraphStore
 
-# Up to this many nodes a component is solved densely: exact, and faster than iterating.
-DENSE_NODES = 512
+Preset = Literal["best", "paper"]
+NullVectors = Literal["preset", "deflate", "keep"]
+Scale = Literal["preset", "commute", "sqrt_nodes", "plain"]
+Rows = Literal["preset", "unit", "plain"]
 
-Array = npt.NDArray[np.float64]
+PRESETS: dict[str, dict[str, str]] = {
+    "best": {"null_vectors": "deflate", "scale": "commute", "rows": "unit"},
+    "paper": {"null_vectors": "keep", "scale": "plain", "rows": "plain"},
+}
+AUTO = "auto"
 
 
 @dataclass(frozen=True)
-class LaplacianEigenmaps(EncoderParameters):
+class LaplacianEigenmaps(Encoder):
     """Place nodes by the smoothest eigenvectors of the normalised Laplacian.
 
-    ``L = I - D^-1/2 A D^-1/2``; the null space (one vector per component) is
-    known exactly and left out, so every column separates nodes *within* a
-    component. Eigenvectors are defined up to a rotation of each eigenspace; PEG
-    reads only distances and inner products, so that freedom does not matter.
+    ``L = I - D^-1/2 A D^-1/2``. Eigenvectors are defined up to a rotation of each
+    eigenspace. PEG reads only distances and inner products, so that freedom does
+    not matter, unless the cut at ``dimensions`` splits an eigenspace: the report's
+    gap says when it does. Isolated nodes are placed at the origin.
 
     Args:
-        dimensions: Eigenvectors kept, p in the paper.
-        tolerance: Relative accuracy asked of the eigenvalue solver.
+        dimensions: Eigenvectors kept, p in the paper; "auto" cuts at the largest
+            relative gap between ``smallest_dimensions`` and ``largest_dimensions``.
+        tolerance: Largest residual ``||L u - lambda u||`` accepted.
+        components: "merge" takes the smallest eigenvalues of the whole graph,
+            "per_component" gives every component its own first eigenvectors in the
+            same columns, "largest" leaves all but the largest at the origin.
+        preset: "best" deflates null vectors, scales by "commute" and normalises rows;
+            "paper" does none of it.
+        null_vectors: "deflate" leaves out the eigenvectors of eigenvalue 0, which
+            carry component membership only; "keep" puts them first.
         scale: "commute" divides columns by sqrt(lambda) (commute-time distances),
-            "plain" leaves unit eigenvectors.
-        unit_rows: Scale every node's position to length 1.
+            "sqrt_nodes" multiplies them by sqrt(nodes), "plain" leaves unit columns.
+        rows: "unit" scales every node's position to length 1, "plain" does not.
+        solver: "auto", "krylov_schur", "chebyshev", or "arpack" (scipy, the reference).
+        smallest_dimensions: Lower end of "auto".
+        largest_dimensions: Upper end of "auto".
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
-    dimensions: int = 128
+    dimensions: int | str = 128
     tolerance: float = 1e-3
-    scale: Literal["commute", "plain"] = "commute"
-    unit_rows: bool = True
+    components: ComponentMode = "merge"
+    preset: Preset = "best"
+    null_vectors: NullVectors = "preset"
+    scale: Scale = "preset"
+    rows: Rows = "preset"
+    solver: Solver = "auto"
+    smallest_dimensions: int = 16
+    largest_dimensions: int = 128
 
     def __post_init__(self) -> None:
-        if self.dimensions < 1:
-            raise ValueError(f"dimensions is {self.dimensions}, at least 1 is needed")
+        if self.dimensions != AUTO and (type(self.dimensions) is not int or self.dimensions < 1):
+            raise ValueError(f"dimensions is {self.dimensions!r}, needed is 1 or more, or 'auto'")
         if not 0 < self.tolerance < 1:
             raise ValueError(f"tolerance is {self.tolerance}, needed is a number between 0 and 1")
-        if self.scale not in ("commute", "plain"):
-            raise ValueError(f"scale is {self.scale!r}, needed is 'commute' or 'plain'")
+        if not 1 <= self.smallest_dimensions <= self.largest_dimensions:
+            raise ValueError(
+                f"smallest_dimensions is {self.smallest_dimensions}, needed is a number from 1 "
+                f"to largest_dimensions, {self.largest_dimensions}"
+            )
+        choices: dict[str, tuple[str, ...]] = {
+            "components": get_args(ComponentMode),
+            "preset": get_args(Preset),
+            "null_vectors": get_args(NullVectors),
+            "scale": get_args(Scale),
+            "rows": get_args(Rows),
+            "solver": SOLVERS,
+        }
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} is {getattr(self, name)!r}, needed is one of {known}")
+        if self.choice("scale") == "commute" and self.choice("null_vectors") == "keep":
+            raise ValueError(
+                "scale 'commute' divides by sqrt(lambda), which is 0 for null vectors; "
+                "set null_vectors to 'deflate', or scale to 'sqrt_nodes' or 'plain'"
+            )
+
+    def choice(self, name: str) -> str:
+        """A parameter, or what the preset says where it is "preset"."""
+        value: str = getattr(self, name)
+        return PRESETS[self.preset][name] if value == "preset" else value
 
     def solve(self, graph: GraphStore, *, seed: int) -> Encoding:
         """Positions, [num_nodes, dimensions]; missing columns are zero and said in the report."""
+        spectrum = self.find_spectrum(graph, seed=seed)
+        return Encoding(self.place(spectrum), self.describe(spectrum))
+
+    def find_spectrum(
+        self, graph: GraphStore, *, seed: int, start: FloatArray | None = None
+    ) -> Spectrum:
+        """The eigenvectors themselves, neither scaled nor normalised.
+
+        Args:
+            graph: The graph.
+            seed: Of the run.
+            start: Eigenvectors of a similar graph on the same nodes,
+                [num_nodes, any]; new nodes from ``extend_to_new_nodes``.
+        """
         if graph.num_nodes < 2:
             raise GraphTooSmall.for_encoding(needed=2, found=graph.num_nodes)
-        num_components, labels = connected_components(graph)
-        values, vectors = self._merge_components(graph, labels, seed=seed)
-        if self.scale == "commute":
-            vectors = vectors / np.sqrt(np.maximum(values, 1e-12))
-        if self.unit_rows:
-            length = np.linalg.norm(vectors, axis=1, keepdims=True)
-            vectors = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
-        positions = np.zeros((graph.num_nodes, self.dimensions), dtype=np.float32)
-        positions[:, : vectors.shape[1]] = vectors
-        report = {
-            "components": num_components,
-            "eigenvalues": values.tolist(),
-            "padded_columns": self.dimensions - vectors.shape[1],
-        }
-        return Encoding(positions, report)
-
-    def _merge_components(
-        self, graph: GraphStore, labels: npt.NDArray[np.int32], *, seed: int
-    ) -> tuple[Array, Array]:
-        """The smallest non-zero eigenpairs over all components, ascending."""
-        laplacian = normalised_laplacian(graph)
-        order = np.argsort(labels, kind="stable")
-        sizes = np.bincount(labels)
-        pieces = []
-        for component, nodes in enumerate(np.split(order, np.cumsum(sizes)[:-1])):
-            if len(nodes) < 2:
-                continue
-            block = laplacian[nodes][:, nodes] if len(sizes) > 1 else laplacian
-            values, vectors = self._solve_component(block, seed=seed, component=component)
-            pieces.append((values, vectors, nodes))
-        if not pieces:
-            return np.zeros(0), np.zeros((graph.num_nodes, 0))
-        all_values = np.concatenate([values for values, _, _ in pieces])
-        owner = np.repeat(np.arange(len(pieces)), [len(values) for values, _, _ in pieces])
-        column = np.concatenate([np.arange(len(values)) for values, _, _ in pieces])
-        chosen = np.argsort(all_values, kind="stable")[: self.dimensions]
-        merged = np.zeros((graph.num_nodes, len(chosen)))
-        for place, index in enumerate(chosen):
-            _, vectors, nodes = pieces[owner[index]]
-            merged[nodes, place] = vectors[:, column[index]]
-        return all_values[chosen], merged
-
-    def _solve_component(
-        self, laplacian: scipy.sparse.csr_array, *, seed: int, component: int
-    ) -> tuple[Array, Array]:
-        """Smallest non-zero eigenpairs of one connected component."""
-        size = laplacian.shape[0]
-        wanted = min(self.dimensions, size - 1)
-        if size <= DENSE_NODES or wanted + 2 >= size // 2:
-            values, vectors = np.linalg.eigh(laplacian.toarray())
-            return values[1 : wanted + 1], vectors[:, 1 : wanted + 1]
-        start = random_stream(seed=seed, purpose="eigenmaps start", shard=component).normal(
-            size=size
+        if graph.weights is not None and len(graph.weights) and float(graph.weights.min()) <= 0:
+            raise WeightNotPositive.of(float(graph.weights.min()))
+        most = self.largest_dimensions if self.dimensions == AUTO else int(self.dimensions)
+        spectra = solve_spectra(
+            graph,
+            dimensions=most,
+            null_columns=self._null_columns(),
+            options=SolverOptions(self.solver, self.tolerance),
+            seed=seed,
+            largest_only=self.components == "largest",
+            start=start,
         )
-        shifted = scipy.sparse.eye_array(size, format="csr") - laplacian
-        # tol=1e-3 of ARPACK is relative to the eigenvalue 1 at this end of the spectrum
-        values, vectors = scipy.sparse.linalg.eigsh(
-            shifted, k=wanted + 1, which="LA", tol=self.tolerance, v0=start
+        spectrum = assemble_spectrum(
+            graph,
+            spectra,
+            dimensions=most,
+            mode=self.components,
+            keep_null_vectors=self.choice("null_vectors") == "keep",
         )
-        order = np.argsort(-values, kind="stable")[1:]
-        return 1 - values[order], vectors[:, order]
+        if self.dimensions == AUTO:
+            lowest = self.smallest_dimensions
+            best = choose_dimensions(spectrum.eigenvalues, lowest=lowest, highest=most)
+            spectrum = spectrum.cut(best)
+        return spectrum
+
+    def _null_columns(self) -> NullColumns:
+        if self.choice("null_vectors") == "deflate":
+            return "none"
+        return "one" if self.components == "per_component" else "all"
+
+    def place(self, spectrum: Spectrum) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """Positions from eigenvectors, scaled as the parameters say."""
+        positions = spectrum.scaled(self.choice("scale"))
+        if self.choice("rows") == "unit":
+            length = np.linalg.norm(positions, axis=1, keepdims=True)
+            np.divide(positions, length, out=positions, where=length > 0)
+        return positions
+
+    def describe(self, spectrum: Spectrum) -> dict[str, Any]:
+        """JSON-ready facts about the spectrum and the choices made."""
+        choices = {name: self.choice(name) for name in ("null_vectors", "scale", "rows")}
+        facts = describe_spectrum(spectrum, tolerance=self.tolerance)
+        return {**facts, **choices, "mode": self.components}
 
 
-def normalised_laplacian(graph: GraphStore) -> scipy.sparse.csr_array:
-    """``I - D^-1/2 A D^-1/2`` in float64; rows of isolated nodes are those of I."""
-    degrees = graph.weighted_degrees
-    inverse = np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
-    scaling = scipy.sparse.dia_array((inverse[None], [0]), shape=(len(inverse), len(inverse)))
-    adjacency = scaling @ graph.adjacency(np.float64) @ scaling
-    return (scipy.sparse.eye_array(graph.num_nodes, format="csr") - adjacency).tocsr()
+class WeightNotPositive(PegError):
+    """An edge weight that no Laplacian can use."""
+
+    @classmethod
+    def of(cls, weight: float) -> WeightNotPositive:
+        return cls(
+            f"the smallest edge weight is {weight}, needed are positive ones; "
+            "drop such edges, or shift the weights before ingestion"
+        )

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from peg_core.encoding.row_chunks import map_chunks, scale_rows
 from peg_core.encoding.sparse_product import BLOCK_WIDTHS, balanced_rows, recurrence_step
 from peg_core.graph.graph_store import FloatArray, GraphStore
-
-# Rows handled at once by elementwise work on a block: small enough for the cache.
-CHUNK_ROWS = 16_384
 
 
 class NormalisedOperator:
@@ -68,14 +66,14 @@ class NormalisedOperator:
         """Memory for a block, [num_nodes, width]."""
         return np.empty((self.num_nodes, width), dtype=self.dtype)
 
-    def multiply(self, block: FloatArray, out: FloatArray | None = None) -> FloatArray:
+    def multiply(self, block: FloatArray) -> FloatArray:
         """``N x`` for a block of columns, [num_nodes, width]."""
         width = padded_width(block.shape[1])
         scaled = np.zeros((self.num_nodes, width), dtype=self.dtype)
-        np.multiply(block, self.inverse_root_degrees, out=scaled[:, : block.shape[1]])
-        product = np.zeros_like(scaled) if out is None else out
+        scale_rows(block, self.inverse_root_degrees, scaled[:, : block.shape[1]])
+        product = np.zeros_like(scaled)
         self.step(scaled, product, alpha=1.0, beta=0.0, gamma=0.0)
-        product *= self.root_degrees
+        scale_rows(product, self.root_degrees, product)
         return product[:, : block.shape[1]]
 
 
@@ -111,15 +109,18 @@ def rayleigh_quotients(
 
 def _quotients_of_block(operator: NormalisedOperator, block: FloatArray) -> tuple[Any, Any]:
     image = operator.multiply(block)
-    squares = np.zeros((3, block.shape[1]))  # x.x, x.Nx, Nx.Nx
-    for start in range(0, len(block), CHUNK_ROWS):
-        rows = slice(start, start + CHUNK_ROWS)
-        for place, (left, right) in enumerate(((block, block), (block, image), (image, image))):
-            squares[place] += np.einsum("ij,ij->j", left[rows], right[rows])
-    quotient = squares[1] / squares[0]
-    residual = np.zeros(block.shape[1])
-    for start in range(0, len(block), CHUNK_ROWS):
-        rows = slice(start, start + CHUNK_ROWS)
-        difference = image[rows] - block[rows] * quotient.astype(block.dtype)
-        residual += np.einsum("ij,ij->j", difference, difference)
-    return 1 - quotient, np.sqrt(residual / squares[0])
+
+    def products(rows: slice) -> npt.NDArray[np.float64]:
+        own, other = block[rows], image[rows]
+        return np.stack([np.einsum("ij,ij->j", own, y).astype(np.float64) for y in (own, other)])
+
+    squared_length, product = sum(map_chunks(products, len(block)), np.zeros((2, 1)))
+    quotient = product / squared_length
+    factor = quotient.astype(block.dtype)
+
+    def squared_error(rows: slice) -> npt.NDArray[np.float64]:
+        difference = image[rows] - block[rows] * factor
+        return np.einsum("ij,ij->j", difference, difference).astype(np.float64)
+
+    error = sum(map_chunks(squared_error, len(block)), np.zeros(1))
+    return 1 - quotient, np.sqrt(error / squared_length)

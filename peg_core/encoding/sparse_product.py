@@ -113,20 +113,20 @@ def _step(
 
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-def _row(
-    typing_context: Any,
+def _row(  # the arguments are numba types; only some of them decide anything
+    typing_context: Any,  # noqa: ARG001
     indices: Any,
     weights: Any,
-    start: Any,
-    stop: Any,
-    last: Any,
+    start: Any,  # noqa: ARG001
+    stop: Any,  # noqa: ARG001
+    last: Any,  # noqa: ARG001
     current: Any,
     previous: Any,
-    row: Any,
+    row: Any,  # noqa: ARG001
     tile: Any,
-    scale: Any,
-    beta: Any,
-    gamma: Any,
+    scale: Any,  # noqa: ARG001
+    beta: Any,  # noqa: ARG001
+    gamma: Any,  # noqa: ARG001
 ) -> tuple[Any, Callable[..., Any]]:
     """``previous[row] <- scale sum_e w_e current[indices_e] + beta current[row] + ...``."""
     real = current.dtype
@@ -171,7 +171,8 @@ class _RowWriter:
 
         self.indices, self.current, self.previous = data(0), data(5), data(6)
         self.weights = None if isinstance(kinds[1], types.NoneType) else data(1)
-        self.start, self.stop, self.last, self.row = (*arguments[2:5], arguments[7])
+        self.start, self.stop, self.last = arguments[2:5]
+        self.row = arguments[7]
         self.scale, self.beta, self.gamma = arguments[9:12]
 
     def write(self) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,10 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from peg_core.encoding.block_krylov_schur import solve_krylov_schur
+from peg_core.encoding.chebyshev_subspace import solve_chebyshev
 from peg_core.encoding.eigenpairs import Eigenpairs
 from peg_core.encoding.normalised_operator import NormalisedOperator
+from peg_core.encoding.row_chunks import one_blas_thread
 from peg_core.graph.graph_store import FloatArray, GraphStore
 
 Solver = Literal["auto", "krylov_schur", "chebyshev", "arpack"]
@@ -71,11 +73,46 @@ def solve_component(
     if options.solver == "arpack":
         return solve_arpack(graph, count=wanted + extra, options=options, stream=stream)
     kind = np.float32 if options.tolerance >= FLOAT32_TOLERANCE else np.float64
-    operator = NormalisedOperator(graph, kind)
-    pairs = solve_krylov_schur(
-        operator, wanted=wanted, extra=extra, tolerance=options.tolerance, stream=stream
-    )
+    with one_blas_thread():
+        return _iterate_to_tolerance(graph, kind, wanted, extra, options, stream, start)
+
+
+def _iterate_to_tolerance(
+    graph: GraphStore,
+    kind: type[np.floating[Any]],
+    wanted: int,
+    extra: int,
+    options: SolverOptions,
+    stream: np.random.Generator,
+    start: FloatArray | None,
+) -> Eigenpairs:
+    """In float32 where that is enough, else in float64."""
+    pairs = _iterate(graph, kind, wanted, extra, options, stream, start)
+    if kind is np.float32 and float(pairs.residuals[:wanted].max()) > options.tolerance:
+        logger.info("float32 ended at %.1e, going on in float64", pairs.residuals.max())
+        again = replace(options, solver="chebyshev")
+        pairs = _iterate(graph, np.float64, wanted, extra, again, stream, pairs.vectors)
     return pairs
+
+
+def _iterate(
+    graph: GraphStore,
+    kind: type[np.floating[Any]],
+    wanted: int,
+    extra: int,
+    options: SolverOptions,
+    stream: np.random.Generator,
+    start: FloatArray | None,
+) -> Eigenpairs:
+    operator = NormalisedOperator(graph, kind)
+    tolerance = options.tolerance
+    if options.solver == "chebyshev" or (options.solver == "auto" and start is not None):
+        return solve_chebyshev(
+            operator, wanted=wanted, extra=extra, tolerance=tolerance, stream=stream, start=start
+        )
+    return solve_krylov_schur(
+        operator, wanted=wanted, extra=extra, tolerance=tolerance, stream=stream
+    )
 
 
 def solve_dense(graph: GraphStore, *, count: int) -> Eigenpairs:

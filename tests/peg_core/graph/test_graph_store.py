@@ -1,4 +1,5 @@
 import pickle
+from itertools import pairwise
 
 import networkx as nx
 import numpy as np
@@ -82,7 +83,7 @@ def test_ranges_of_a_star_do_not_cut_the_hub_and_cover_all_nodes(to_store):
     ranges = graph.balanced_ranges(4)
     assert ranges[0][0] == 0
     assert ranges[-1][1] == 101
-    assert all(a[1] == b[0] for a, b in zip(ranges[:-1], ranges[1:], strict=True))
+    assert all(a[1] == b[0] for a, b in pairwise(ranges))
 
 
 def test_filtering_entries_equals_removing_the_edges(to_store):

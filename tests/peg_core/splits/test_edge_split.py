@@ -57,7 +57,7 @@ def test_the_newest_edges_are_tested_and_those_before_validate():
 
 
 def test_a_share_without_an_edge_is_refused():
-    with pytest.raises(GraphTooSmall, match="a valid share of 0.01 of 10 edges leaves no edge"):
+    with pytest.raises(GraphTooSmall, match=r"a valid share of 0\.01 of 10 edges leaves no edge"):
         split_randomly(*pairs(10), valid=0.01, test=0.5, seed=0)
 
 

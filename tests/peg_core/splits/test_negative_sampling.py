@@ -26,7 +26,7 @@ def test_all_non_edges_can_be_asked_for(to_store):
 
 
 def test_more_than_there_are_is_refused(to_store):
-    with pytest.raises(GraphTooSmall, match="5 negative pairs were asked for, .* only 0"):
+    with pytest.raises(GraphTooSmall, match=r"5 negative pairs were asked for, .* only 0"):
         sample_non_edges(to_store(nx.complete_graph(5)), 5, rng=np.random.default_rng(0))
 
 

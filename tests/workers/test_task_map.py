@@ -1,0 +1,162 @@
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numba
+import pytest
+import ray
+
+from peg_core.errors import InputError, PegError
+from workers.cluster import Cluster, ClusterSettings
+from workers.task_map import Shard, task_map
+
+pytestmark = pytest.mark.ray
+
+
+def double(value: int, calls: str) -> dict:
+    Path(calls, f"{value}-{time.time_ns()}").touch()
+    return {"value": 2 * value}
+
+
+def fail_on_three(value: int) -> dict:
+    if value == 3:
+        raise InputError("the third file is bad")
+    return {"value": value}
+
+
+def die_the_first_time(folder: str) -> dict:
+    marker = Path(folder, "died")
+    if not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"value": 1}
+
+
+def die_always() -> dict:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+def count_running(folder: str, name: str) -> dict:
+    mine = Path(folder, name)
+    mine.touch()
+    most = 0
+    for _ in range(10):
+        most = max(most, len(list(Path(folder).iterdir())))
+        time.sleep(0.02)
+    mine.unlink()
+    return {"most": most}
+
+
+def threads() -> dict:
+    import torch
+
+    return {"torch": torch.get_num_threads(), "numba": numba.get_num_threads()}
+
+
+def sleep_long(folder: str) -> dict:
+    Path(folder, "started").touch()
+    time.sleep(60)
+    Path(folder, "finished").touch()
+    return {}
+
+
+def shards(values, **more):
+    return [Shard(f"shard-{value}", {"value": value, **more}) for value in values]
+
+
+def test_results_come_in_the_order_of_the_shards(cluster, tmp_path):
+    results = task_map(
+        cluster, double, shards(range(7), calls=str(tmp_path)), markers=tmp_path / "done"
+    )
+    assert [result["value"] for result in results] == [0, 2, 4, 6, 8, 10, 12]
+
+
+def test_finished_shards_are_not_run_again(cluster, tmp_path):
+    calls = tmp_path / "calls"
+    calls.mkdir()
+    progress = []
+    for values in (range(3), range(5)):
+        progress.clear()
+        results = task_map(
+            cluster,
+            double,
+            shards(values, calls=str(calls)),
+            markers=tmp_path / "done",
+            on_progress=lambda p: progress.append((p.done, p.total)),
+        )
+    assert [result["value"] for result in results] == [0, 2, 4, 6, 8]
+    assert sorted(path.name.split("-")[0] for path in calls.iterdir()) == list("01234")
+    assert progress[0] == (3, 5)
+    assert progress[-1] == (5, 5)
+
+
+def test_an_error_of_a_task_arrives_as_it_is_and_its_shard_is_not_marked(cluster, tmp_path):
+    with pytest.raises(InputError, match=r"^the third file is bad$"):
+        task_map(cluster, fail_on_three, shards(range(5)), markers=tmp_path)
+    assert not (tmp_path / "shard-3.json").exists()
+
+
+def test_a_task_whose_worker_is_killed_is_run_again(cluster, tmp_path):
+    (result,) = task_map(
+        cluster,
+        die_the_first_time,
+        [Shard("one", {"folder": str(tmp_path)})],
+        markers=tmp_path / "done",
+    )
+    assert result["value"] == 1
+    assert json.loads((tmp_path / "done" / "one.json").read_text())["value"] == 1
+
+
+def test_a_task_that_always_dies_is_given_up_with_advice(cluster, tmp_path):
+    impatient = Cluster(ClusterSettings(workers=1, retries=1))
+    with pytest.raises(PegError, match=r"task one was lost .* lower `cluster.workers`"):
+        task_map(impatient, die_always, [Shard("one")], markers=tmp_path)
+
+
+def test_no_more_tasks_than_workers_run_side_by_side(cluster, tmp_path):
+    (tmp_path / "running").mkdir()
+    results = task_map(
+        cluster,
+        count_running,
+        [Shard(f"{i}", {"folder": str(tmp_path / "running"), "name": f"{i}"}) for i in range(6)],
+        markers=tmp_path / "done",
+    )
+    assert max(result["most"] for result in results) <= cluster.settings.workers
+
+
+def test_threads_are_pinned_to_the_cpus_of_the_task(cluster, tmp_path):
+    (result,) = task_map(cluster, threads, [Shard("one")], markers=tmp_path)
+    assert (result["torch"], result["numba"]) == (1, 1)
+
+
+def test_interrupting_cancels_the_tasks_under_way(cluster, tmp_path):
+    def interrupt() -> None:
+        while not (tmp_path / "started").exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        task_map(
+            cluster,
+            sleep_long,
+            [Shard("one", {"folder": str(tmp_path)})],
+            markers=tmp_path / "done",
+        )
+    thread.join()
+    assert not (tmp_path / "done" / "one.json").exists()
+    wait_until_idle()
+
+
+def wait_until_idle() -> None:
+    total = ray.cluster_resources()["CPU"]
+    for _ in range(200):
+        if ray.available_resources().get("CPU") == total:
+            return
+        time.sleep(0.05)
+    raise AssertionError("a cancelled task still holds its CPU")
