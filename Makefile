@@ -23,7 +23,15 @@ $(STAMP): pyproject.toml constraints.txt
 
 install: $(STAMP) ## build .venv from nothing when it is missing or stale
 
-demo: $(STAMP) ## generate a graph, run the quickstart to scores and a report
+DEMO_DATA := data/quickstart
+
+$(DEMO_DATA)/edges.parquet: | $(STAMP)
+	$(BIN)/peg generate sbm --nodes 3000 --edges 18000 --blocks 30 --inside-share 0.9 \
+		--features 32 --feature-noise 2 --nodes-out $(DEMO_DATA)/nodes.parquet \
+		--candidates 200000 --candidates-out $(DEMO_DATA)/candidates.parquet \
+		--out $@ --overwrite
+
+demo: $(STAMP) $(DEMO_DATA)/edges.parquet ## generate a graph, run the quickstart to scores and a report
 	$(BIN)/peg run configs/quickstart.yaml $(ARGS)
 
 test: $(STAMP) ## run every test (ARGS="-m 'not slow and not ray'" for the quick part)

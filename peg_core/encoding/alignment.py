@@ -75,7 +75,7 @@ def subspace_angles(first: FloatArray, second: FloatArray) -> Array:
 
 def _distance(first: FloatArray, second: FloatArray, rotation: Array) -> float:
     total = 0.0
-    for rows in chunks(len(first)):
+    for rows in chunks(slice(0, len(first))):
         difference = first[rows].astype(np.float64) - second[rows].astype(np.float64) @ rotation
         total += float(np.sum(difference * difference))
     return float(np.sqrt(total))

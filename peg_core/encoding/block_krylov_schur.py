@@ -227,4 +227,5 @@ class KrylovBasis:
 
     def _random_block(self) -> FloatArray:
         shape = (self.operator.num_nodes, self.width)
-        return self.stream.standard_normal(shape, dtype=np.float32).astype(self.operator.dtype)
+        block = self.stream.standard_normal(shape, dtype=np.float32)
+        return block.astype(self.operator.dtype, copy=False)

@@ -9,10 +9,16 @@ import numpy.typing as npt
 import scipy.linalg
 
 from peg_core.encoding.normalised_operator import NormalisedOperator
-from peg_core.graph.graph_store import FloatArray
+from peg_core.encoding.row_chunks import (
+    column_products,
+    gram,
+    subtract_projection,
+    subtract_scaled,
+)
 
 PROBES = 8
 STEPS = 40
+EXHAUSTED = 1e-5
 
 Array = npt.NDArray[np.float64]
 
@@ -75,24 +81,20 @@ def _lanczos(operator: NormalisedOperator, stream: np.random.Generator) -> tuple
     null = operator.null_vector()
     current = stream.standard_normal((operator.num_nodes, PROBES), dtype=np.float32)
     current = current.astype(operator.dtype, copy=False)
-    current -= null @ (null.T @ current)
+    subtract_projection(null, gram(null, current), current)
     current /= np.linalg.norm(current, axis=0)
     before = np.zeros_like(current)
     diagonal, off_diagonal = np.zeros((PROBES, STEPS)), np.zeros((PROBES, STEPS))
     for step in range(STEPS):
         image = operator.multiply(current)
         if step:
-            image -= before * off_diagonal[:, step - 1].astype(operator.dtype)
-        diagonal[:, step] = _column_products(image, current)
-        image -= current * diagonal[:, step].astype(operator.dtype)
-        image -= null @ (null.T @ image)
-        length = np.sqrt(_column_products(image, image))
+            subtract_scaled(before, off_diagonal[:, step - 1], image)
+        diagonal[:, step] = column_products(image, current)
+        subtract_scaled(current, diagonal[:, step], image)
+        subtract_projection(null, gram(null, image), image)
+        length = np.sqrt(column_products(image, image))
         # an exhausted Krylov space: what follows has no weight
-        off_diagonal[:, step] = np.where(length < 1e-5, 0.0, length)
-        image *= (1 / np.maximum(length, 1e-5)).astype(operator.dtype)
+        off_diagonal[:, step] = np.where(length < EXHAUSTED, 0.0, length)
+        image *= (1 / np.maximum(length, EXHAUSTED)).astype(operator.dtype)
         before, current = current, image
     return diagonal, off_diagonal
-
-
-def _column_products(left: FloatArray, right: FloatArray) -> Array:
-    return np.einsum("ij,ij->j", left, right).astype(np.float64)

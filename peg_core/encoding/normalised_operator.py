@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.encoding.row_chunks import map_chunks, scale_rows
+from peg_core.encoding.row_chunks import column_products, scale_rows, subtract_scaled
 from peg_core.encoding.sparse_product import BLOCK_WIDTHS, balanced_rows, recurrence_step
 from peg_core.graph.graph_store import FloatArray, GraphStore
 
@@ -49,7 +47,6 @@ class NormalisedOperator:
     ) -> None:
         """``previous <- (alpha D^-1 A + beta) current + gamma previous`` for ``z`` blocks."""
         recurrence_step(
-            self._cuts,
             self.graph.indptr,
             self.graph.indices,
             self._weights,
@@ -59,6 +56,7 @@ class NormalisedOperator:
             alpha=alpha,
             beta=beta,
             gamma=gamma,
+            cuts=self._cuts,
         )
         self.applications += current.shape[1]
 
@@ -107,20 +105,11 @@ def rayleigh_quotients(
     return np.concatenate(values), np.concatenate(residuals)
 
 
-def _quotients_of_block(operator: NormalisedOperator, block: FloatArray) -> tuple[Any, Any]:
+def _quotients_of_block(
+    operator: NormalisedOperator, block: FloatArray
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     image = operator.multiply(block)
-
-    def products(rows: slice) -> npt.NDArray[np.float64]:
-        own, other = block[rows], image[rows]
-        return np.stack([np.einsum("ij,ij->j", own, y).astype(np.float64) for y in (own, other)])
-
-    squared_length, product = sum(map_chunks(products, len(block)), np.zeros((2, 1)))
-    quotient = product / squared_length
-    factor = quotient.astype(block.dtype)
-
-    def squared_error(rows: slice) -> npt.NDArray[np.float64]:
-        difference = image[rows] - block[rows] * factor
-        return np.einsum("ij,ij->j", difference, difference).astype(np.float64)
-
-    error = sum(map_chunks(squared_error, len(block)), np.zeros(1))
-    return 1 - quotient, np.sqrt(error / squared_length)
+    squared_length = column_products(block, block)
+    quotient = column_products(block, image) / squared_length
+    subtract_scaled(block, quotient, image)
+    return 1 - quotient, np.sqrt(column_products(image, image) / squared_length)

@@ -10,6 +10,7 @@ same (docs/decisions/0010-sparse-product.md).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from peg_core.encoding.thread_spans import map_spans
 from peg_core.graph.graph_store import FloatArray, IntArray
 
 # Columns of a block come in multiples of one vector: 8 float32 or 4 float64.
@@ -28,8 +30,9 @@ VECTOR_BYTES = 32
 BLOCK_WIDTHS = (8, 16, 32)
 PREFETCH_DISTANCE = 16
 CACHE_LINE_BYTES = 64
-# Finer than the threads, so that a thread that is held up does not hold up the others.
-PARTS = 64
+# Row ranges are handed to threads; a product smaller than this stays in one.
+PARTS = 16
+SMALLEST_PRODUCT = 1_000_000
 
 
 def balanced_rows(indptr: IntArray, parts: int = PARTS) -> npt.NDArray[np.int64]:
@@ -42,7 +45,6 @@ def balanced_rows(indptr: IntArray, parts: int = PARTS) -> npt.NDArray[np.int64]
 
 
 def recurrence_step(
-    cuts: IntArray,
     indptr: IntArray,
     indices: IntArray,
     weights: FloatArray | None,
@@ -53,6 +55,7 @@ def recurrence_step(
     alpha: float,
     beta: float,
     gamma: float,
+    cuts: IntArray | None = None,
 ) -> None:
     """``previous <- alpha D^-1 A current + beta current + gamma previous``, in place.
 
@@ -60,13 +63,14 @@ def recurrence_step(
     on the number of threads (``numba.get_num_threads()``).
 
     Args:
-        cuts: Rows at which the work is cut for the threads, from :func:`balanced_rows`.
         indptr: [num_nodes + 1].
         indices: [entries].
         weights: [entries] in the type of ``current``, or None.
         inverse_degrees: [num_nodes] in the type of ``current``.
         current: [num_nodes, width], contiguous, width one of ``BLOCK_WIDTHS``.
         previous: [num_nodes, width], contiguous; not the same memory as ``current``.
+        cuts: Rows at which the work is cut for the threads; by default
+            :func:`balanced_rows`.
     """
     kind = current.dtype.type
     width = current.shape[1]
@@ -74,13 +78,20 @@ def recurrence_step(
         raise ValueError(f"a block is {current.shape}, needed is a width in {BLOCK_WIDTHS}")
     # only its length matters: a tuple's length is known when the kernel is compiled
     tile = (0,) * (width * current.itemsize // VECTOR_BYTES)
-    coefficients = (kind(alpha), kind(beta), kind(gamma))
-    _step(cuts, indptr, indices, weights, inverse_degrees, current, previous, tile, coefficients)
+    factors = (kind(alpha), kind(beta), kind(gamma))
+    arrays = (indptr, indices, weights, inverse_degrees, current, previous)
+    if numba.get_num_threads() == 1 or len(indices) * width < SMALLEST_PRODUCT:
+        _step(0, len(indptr) - 1, *arrays, tile, factors)
+        return
+    cuts = balanced_rows(indptr) if cuts is None else cuts
+    spans = list(itertools.pairwise(cuts.tolist()))
+    map_spans(lambda span: _step(*span, *arrays, tile, factors), spans)
 
 
-@numba.njit(cache=True, parallel=True)
+@numba.njit(cache=True, nogil=True)
 def _step(
-    cuts: IntArray,
+    first_row: int,
+    end_row: int,
     indptr: IntArray,
     indices: IntArray,
     weights: FloatArray | None,
@@ -88,28 +99,14 @@ def _step(
     current: FloatArray,
     previous: FloatArray,
     tile: tuple[int, ...],
-    coefficients: tuple[Any, Any, Any],
+    factors: tuple[Any, Any, Any],
 ) -> None:
-    alpha, beta, gamma = coefficients
+    alpha, beta, gamma = factors
     last = len(indices) - 1
-    for part in numba.prange(len(cuts) - 1):
-        for row in range(cuts[part], cuts[part + 1]):
-            start, stop = indptr[row], indptr[row + 1]
-            scale = alpha * inverse_degrees[row]
-            _row(
-                indices,
-                weights,
-                start,
-                stop,
-                last,
-                current,
-                previous,
-                row,
-                tile,
-                scale,
-                beta,
-                gamma,
-            )
+    for row in range(first_row, end_row):
+        start, stop = indptr[row], indptr[row + 1]
+        own = (current, previous, row, tile, alpha * inverse_degrees[row])
+        _row(indices, weights, start, stop, last, *own, beta, gamma)
 
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]

@@ -15,7 +15,7 @@ from peg_core.encoding.block_krylov_schur import solve_krylov_schur
 from peg_core.encoding.chebyshev_subspace import solve_chebyshev
 from peg_core.encoding.eigenpairs import Eigenpairs
 from peg_core.encoding.normalised_operator import NormalisedOperator
-from peg_core.encoding.row_chunks import one_blas_thread
+from peg_core.encoding.thread_spans import one_blas_thread
 from peg_core.graph.graph_store import FloatArray, GraphStore
 
 Solver = Literal["auto", "krylov_schur", "chebyshev", "arpack"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import networkx as nx
 import numpy as np
 import pytest
 
+from peg_core.encoding.thread_spans import one_blas_thread
 from peg_core.graph.graph_store import GraphStore
 
 
@@ -27,10 +28,10 @@ def weighted(graph: GraphStore, seed: int) -> GraphStore:
     return GraphStore.from_edges(source, target, num_nodes=graph.num_nodes, weights=weights)
 
 
-def random_blocks() -> nx.Graph:
-    inside, across = 0.12, 0.004
+def random_blocks(size: int = 80, inside: float = 0.12) -> nx.Graph:
+    across = 0.004
     chances = np.full((10, 10), across) + np.eye(10) * (inside - across)
-    return nx.stochastic_block_model([80] * 10, chances, seed=1)
+    return nx.stochastic_block_model([size] * 10, chances, seed=1)
 
 
 CONNECTED: dict[str, Callable[[], GraphStore]] = {
@@ -76,6 +77,13 @@ def sine_of_largest_angle(first: np.ndarray, second: np.ndarray) -> float:
     first, _ = np.linalg.qr(first.astype(np.float64))
     second, _ = np.linalg.qr(second.astype(np.float64))
     return float(np.linalg.norm(second - first @ (first.T @ second), 2))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quiet_blas() -> Iterator[None]:
+    """Threads that wait for each other make the dense references slow on busy machines."""
+    with one_blas_thread():
+        yield
 
 
 @pytest.fixture(scope="session")

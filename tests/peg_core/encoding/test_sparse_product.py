@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from peg_core.encoding.sparse_product import BLOCK_WIDTHS, balanced_rows, recurrence_step
+from peg_core.encoding.sparse_product import (
+    BLOCK_WIDTHS,
+    SMALLEST_PRODUCT,
+    balanced_rows,
+    recurrence_step,
+)
 
 
 def random_matrix(kind, *, weighted, indices=np.int32, rows=300, seed=0):
@@ -30,7 +35,7 @@ def test_step_equals_the_formula(kind, weighted, width):
     inverse = generator.uniform(0.1, 1, 300).astype(kind)
     wanted = 2 * inverse[:, None] * (matrix @ current) + 0.5 * current - previous
     recurrence_step(
-        balanced_rows(indptr), indptr, indices, weights, inverse, current, previous,
+        indptr, indices, weights, inverse, current, previous,
         alpha=2.0, beta=0.5, gamma=-1.0,
     )  # fmt: skip
     np.testing.assert_allclose(previous, wanted, atol=1e-5 if kind is np.float32 else 1e-13)
@@ -40,22 +45,23 @@ def test_64_bit_indices_are_possible():
     matrix, indptr, indices, _ = random_matrix(np.float32, weighted=False, indices=np.int64)
     current, previous = np.ones((300, 8), np.float32), np.zeros((300, 8), np.float32)
     recurrence_step(
-        balanced_rows(indptr), indptr, indices, None, np.ones(300, np.float32), current, previous,
+        indptr, indices, None, np.ones(300, np.float32), current, previous,
         alpha=1.0, beta=0.0, gamma=0.0,
     )  # fmt: skip
     np.testing.assert_array_equal(previous, matrix @ current)
 
 
 def test_result_does_not_depend_on_the_number_of_threads():
-    _, indptr, indices, _ = random_matrix(np.float32, weighted=False)
-    current = np.random.default_rng(1).standard_normal((300, 16)).astype(np.float32)
+    _, indptr, indices, _ = random_matrix(np.float32, weighted=False, rows=3000)
+    current = np.random.default_rng(1).standard_normal((3000, 16)).astype(np.float32)
+    assert len(indices) * 16 > SMALLEST_PRODUCT
     results = []
     before = numba.get_num_threads()
     for threads in (1, before):
         numba.set_num_threads(threads)
         previous = np.zeros_like(current)
         recurrence_step(
-            balanced_rows(indptr), indptr, indices, None, np.ones(300, np.float32),
+            indptr, indices, None, np.ones(3000, np.float32),
             current, previous, alpha=1.0, beta=0.0, gamma=0.0,
         )  # fmt: skip
         results.append(previous)
@@ -75,6 +81,6 @@ def test_a_width_that_was_not_compiled_is_refused():
     block = np.zeros((4, 12), np.float32)
     with pytest.raises(ValueError, match="width in"):
         recurrence_step(
-            np.array([0, 4]), np.zeros(5, np.int64), np.zeros(0, np.int32), None,
+            np.zeros(5, np.int64), np.zeros(0, np.int32), None,
             np.ones(4, np.float32), block, block.copy(), alpha=1.0, beta=0.0, gamma=0.0,
         )  # fmt: skip
