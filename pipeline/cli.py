@@ -155,8 +155,10 @@ def _print_results(
     for name, place in places.items():
         console.print(f"{name + ':':<12}{place}", soft_wrap=True)
     console.print("\nnext:")
-    console.print(f"  peg run {config} --set train.lr=0.005   # only training and what follows")
-    console.print(f"  peg plan {config}                       # what is reused, and why")
+    console.print(
+        f"  peg run {config} --set train.lr=0.005  # only training and what follows", soft_wrap=True
+    )
+    console.print(f"  peg plan {config}  # what is reused, and why", soft_wrap=True)
 
 
 def _metric(row: dict[str, Any], name: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,6 +29,44 @@ settings.register_profile("peg", deadline=None, max_examples=50, derandomize=Tru
 settings.load_profile("peg")
 # Small matrices: threads that wait for each other cost more than they bring.
 torch.set_num_threads(1)
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSER_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--enable-logging=stderr",
+    "--virtual-time-budget=3000",
+)
+
+
+@pytest.fixture
+def open_page(tmp_path: Path) -> Callable[[str], tuple[str, list[str]]]:
+    """Opens a document in a real browser; gives its DOM and what it wrote to the console."""
+    found = [path for name in BROWSERS if (path := shutil.which(name))]
+    if not found:
+        pytest.skip(f"no browser, looked for {', '.join(BROWSERS)}; install one to run this test")
+
+    def open_in_browser(document: str) -> tuple[str, list[str]]:
+        page = tmp_path / "page.html"
+        page.write_text(document, encoding="utf-8")
+        profile = f"--user-data-dir={tmp_path / 'profile'}"
+        done = subprocess.run(
+            [found[0], *BROWSER_FLAGS, profile, "--dump-dom", page.as_uri()],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+    return open_in_browser
 
 
 def from_networkx(graph: nx.Graph) -> GraphStore:

@@ -71,6 +71,13 @@ def test_edges_become_scores_metrics_and_a_report(finished):
     assert again == ["train", "embed", "evaluate", "embed_all", "score", "report"]
 
 
+def test_the_report_of_a_run_renders_without_a_word_on_the_console(finished, open_page):
+    _, _, current = finished
+    dom, console = open_page((current / "report" / "report.html").read_text())
+    assert console == []
+    assert dom.count("<svg") >= 5
+
+
 def test_a_test_edge_in_the_training_graph_stops_the_run(cluster, small_pipeline, display):
     run_pipeline(small_pipeline.model_copy(update={"score": None}), display)
     split = Path(small_pipeline.store) / "current" / "split"

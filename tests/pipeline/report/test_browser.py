@@ -2,57 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from pipeline.report.build import build_report
 from pipeline.report.data import ReportData, StageRow
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--enable-logging=stderr",
-    "--virtual-time-budget=3000",
-)
-TIMEOUT_SECONDS = 120
-
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def browser() -> str:
-    for name in BROWSERS:
-        if path := shutil.which(name):
-            return path
-    pytest.skip(f"no browser found, looked for {', '.join(BROWSERS)}; install one to run this test")
-
-
-def open_page(browser: str, document: str, folder: Path) -> tuple[str, list[str]]:
-    """The DOM after loading, and what the page wrote to the console."""
-    page = folder / "page.html"
-    page.write_text(document, encoding="utf-8")
-    command = [
-        browser,
-        *FLAGS,
-        f"--user-data-dir={folder / 'profile'}",
-        "--dump-dom",
-        page.as_uri(),
-    ]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=True
-    )
-    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
 def sample() -> ReportData:
@@ -75,8 +31,8 @@ def sample() -> ReportData:
     )
 
 
-def test_report_renders_without_a_word_on_the_console(browser, tmp_path):
-    dom, console = open_page(browser, build_report(sample()), tmp_path)
+def test_report_renders_without_a_word_on_the_console(open_page):
+    dom, console = open_page(build_report(sample()))
     assert console == []
     assert "<title>citations &amp; more · link prediction report</title>" in dom
     assert dom.count("<svg") == 6
@@ -85,16 +41,16 @@ def test_report_renders_without_a_word_on_the_console(browser, tmp_path):
     assert dom.rstrip().endswith("</html>")
 
 
-def test_console_error_of_a_page_is_noticed(browser, tmp_path):
+def test_console_error_of_a_page_is_noticed(open_page):
     document = "<!doctype html><title>t</title><script>console.error('it broke')</script>"
-    _, console = open_page(browser, document, tmp_path)
+    _, console = open_page(document)
     assert len(console) == 1
     assert "it broke" in console[0]
 
 
-def test_request_to_the_outside_is_noticed(browser, tmp_path):
+def test_request_to_the_outside_is_noticed(open_page):
     report = build_report(sample())
     leaking = report.replace("</body>", '<img src="https://example.invalid/x.png"></body>')
     assert leaking != report
-    _, console = open_page(browser, leaking, tmp_path)
+    _, console = open_page(leaking)
     assert any("Content Security Policy" in line for line in console)
