@@ -17,6 +17,7 @@ from pipeline.artifact import ArtifactStore
 from pipeline.config_command import config as config_command
 from pipeline.config_loading import load_config
 from pipeline.generate import generate
+from pipeline.inspect_command import inspect as inspect_command
 from pipeline.lease import is_alive, read_holder
 from pipeline.manifest import Manifest
 from pipeline.plan import Action, Step, forced_stages
@@ -168,6 +169,7 @@ def _metric(row: dict[str, Any], name: str) -> str:
 
 cli.add_command(config_command)
 cli.add_command(generate)
+cli.add_command(inspect_command)
 
 
 def main() -> None:

@@ -64,6 +64,14 @@ class GraphConfig(Section):
     source: str = Field("src", description="Column with one end of the edge.")
     target: str = Field("dst", description="Column with the other end.")
     weight: str | None = Field(None, description="Column with edge weights; none: all 1.")
+    duplicates: Literal["sum", "max", "first"] = Field(
+        "sum", description="Which weight an edge gets that is listed several times."
+    )
+    on_bad_rows: Literal["error", "drop"] = Field(
+        "error",
+        description="Rows with a null id, a null value or a weight that is not above 0: "
+        "stop and name the first, or leave them out and count them.",
+    )
     time: str | None = Field(None, description="Column with timestamps, for `split.by: time`.")
     nodes: str | None = Field(None, description="Parquet node table: ids and features.")
     node_id: str = Field("id", description="Id column of the node table.")

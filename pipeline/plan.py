@@ -61,7 +61,7 @@ def make_plan(
         elif found is not None:
             action, reason = Action.REUSE, f"done on {found.finished}"
         else:
-            action, reason = Action.RUN, _what_changed(identity, newest(stage.name))
+            action, reason = Action.RUN, _why(stage, identity, newest(stage.name))
         steps[stage.name] = Step(stage, identity, action, reason, stage.name in forced)
     return list(steps.values())
 
@@ -87,6 +87,11 @@ def _file_facts(location: str) -> list[dict[str, Any]]:
 def _one_file(file: Path) -> dict[str, Any]:
     facts = file.stat()
     return {"path": str(file), "bytes": facts.st_size, "modified_ns": facts.st_mtime_ns}
+
+
+def _why(stage: Stage, identity: Identity, before: Manifest | None) -> str:
+    comment = stage.explain(identity, before) if before is not None else None
+    return comment or _what_changed(identity, before)
 
 
 def _what_changed(identity: Identity, before: Manifest | None) -> str:

@@ -66,8 +66,12 @@ def _run_step(
         other: store.folder(other, fingerprint)
         for other, fingerprint in step.identity.inputs.items()
     }
+    newest = store.newest(name)
+    previous = newest and (newest, store.folder(name, newest.fingerprint))
     try:
-        result = step.stage.run(StageContext(config, folder, inputs, cluster, line))
+        result = step.stage.run(
+            StageContext(config, folder, inputs, cluster, line, step.identity, previous)
+        )
     except InputError:
         # the input has to change, and with it the fingerprint: nobody would go on from here
         line.close()

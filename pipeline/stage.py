@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config import PipelineConfig
+from pipeline.manifest import Identity, Manifest
 from pipeline.progress import StageProgress
 from workers.cluster import Cluster
 
@@ -20,6 +21,8 @@ class StageContext:
         config: The whole configuration; a stage reads only the slice that it named.
         folder: Its own artifact, to be filled; shards of an interrupted run are still there.
         inputs: The artifacts of the stages that it named.
+        identity: What the artifact depends on, raw files included.
+        previous: The newest earlier artifact of the same stage, if there is one.
         cluster: Where tasks run.
         progress: Tells the user how far it is.
     """
@@ -29,6 +32,8 @@ class StageContext:
     inputs: dict[str, Path]
     cluster: Cluster
     progress: StageProgress
+    identity: Identity
+    previous: tuple[Manifest, Path] | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,11 @@ def no_files(config: PipelineConfig) -> dict[str, str]:
     return {}
 
 
+def no_comment(identity: Identity, before: Manifest) -> str | None:
+    del identity, before
+    return None
+
+
 def always(config: PipelineConfig) -> bool:
     del config
     return True
@@ -69,6 +79,7 @@ class Stage:
         run: Does the work.
         files: Raw inputs, by the name of their setting; path, size and time enter the fingerprint.
         enabled: Whether the stage takes part with this configuration.
+        explain: Why it runs, where the stage knows better than a list of differences.
     """
 
     name: str
@@ -78,3 +89,4 @@ class Stage:
     run: Callable[[StageContext], StageResult]
     files: Callable[[PipelineConfig], dict[str, str]] = no_files
     enabled: Callable[[PipelineConfig], bool] = always
+    explain: Callable[[Identity, Manifest], str | None] = no_comment

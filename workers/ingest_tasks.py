@@ -1,8 +1,8 @@
-"""Ingestion as Ray tasks: row groups in, a graph store out."""
+"""Ingestion as Ray tasks: row groups in, a graph store out, memory bounded at every step."""
 
 from __future__ import annotations
 
-import math
+import dataclasses
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,136 +10,202 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from peg_core.errors import InputError
-from peg_core.graph.edge_exchange import (
-    EdgeColumns,
-    build_range,
-    collect_ids,
-    exchange_edges,
-    join_ranges,
-    merge_ids,
+from peg_core.graph.edge_ranges import (
+    Duplicates,
+    KeyRange,
+    allocate,
+    cut_ranges,
+    cut_with_graph,
+    merge_range,
+    place_range,
 )
+from peg_core.graph.edge_rows import Dirt, EdgeColumns, OnBadRows, read_edges
+from peg_core.graph.edge_runs import collect_ids, merge_ids, write_distinct, write_runs
 from peg_core.graph.edge_table import (
     RowGroup,
-    check_id_columns,
     find_parquet_files,
     list_row_groups,
+    open_parquet,
+    read_row_group,
+    require_no_nulls,
 )
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.id_types import common_id_type, normalise_ids
 from peg_core.graph.node_features import write_features
 from peg_core.graph.node_ids import NodeIds
 from workers.cluster import Cluster
-from workers.task_map import Result, Shard, TaskProgress, task_map
+from workers.task_map import Result, Shard, Task, TaskProgress, task_map
 
-# What one edge costs while it is looked up, copied for both directions and sorted.
-BYTES_PER_EDGE = 200
-MAX_RANGES = 2**16
+# What one row costs at most while it is read, looked up, mirrored and sorted.
+BYTES_PER_ROW = 200
+BYTES_PER_WEIGHTED_ROW = 320
+# Small enough for an even load and for progress that moves.
+MAX_ROWS_PER_TASK = 5_000_000
 
 Notify = Callable[[float, float, str], None]
 
 
 @dataclass(frozen=True)
 class IngestRequest:
-    """What is to be read, and where the store goes."""
+    """What is to be read, and where the store goes.
 
-    edges: str
+    Args:
+        edge_files: The edge lists to read; with ``previous`` only those it has not seen.
+        previous: An earlier store that the new edges are merged into.
+    """
+
+    edge_files: list[str]
     columns: EdgeColumns
+    duplicates: Duplicates
+    on_bad_rows: OnBadRows
     nodes: str | None
     node_id: str
     features: str | None
     folder: Path
+    previous: Path | None = None
+
+    @property
+    def work(self) -> Path:
+        return self.folder / "work"
+
+
+@dataclass
+class _Ingestion:
+    """One ingestion: its inputs, its tasks, and how far it is."""
+
+    cluster: Cluster
+    request: IngestRequest
+    notify: Notify
+    edge_groups: list[RowGroup]
+    node_groups: list[RowGroup]
+    id_type: pa.DataType
+    finished_steps: int = 0
+    peak_memory_bytes: int = 0
+
+    @property
+    def rows_per_task(self) -> int:
+        columns = self.request.columns
+        cost = BYTES_PER_WEIGHTED_ROW if columns.weight or columns.time else BYTES_PER_ROW
+        return max(1, min(MAX_ROWS_PER_TASK, self.cluster.settings.task_memory_bytes // cost))
+
+    def map(self, task: Task, shards: list[Shard], name: str) -> list[Result]:
+        def on_progress(p: TaskProgress) -> None:
+            note = f"{name} {p.done}/{p.total}"
+            self.notify(self.finished_steps + p.done / max(p.total, 1), 5, note)
+
+        results = task_map(
+            self.cluster, task, shards, markers=self.request.work / name, on_progress=on_progress
+        )
+        self.finished_steps += 1
+        self.peak_memory_bytes = max(
+            [self.peak_memory_bytes, *(done["peak_memory_bytes"] for done in results)]
+        )
+        return results
 
 
 def ingest(cluster: Cluster, request: IngestRequest, notify: Notify) -> Result:
-    """Read, number, exchange, sort; returns the counts for the manifest."""
-    edge_files = find_parquet_files(request.edges)
-    edge_groups = list_row_groups(edge_files, request.columns.names)
-    if not edge_groups:
-        raise InputError.no_rows(request.edges, "edges")
-    is_text = check_id_columns(edge_files, request.columns.ends)
-    node_groups = _node_groups(request, is_text=is_text)
-    rows_per_task = max(1, cluster.settings.task_memory_bytes // BYTES_PER_EDGE)
-    work = request.folder / "work"
-
-    def step(number: int, note: str) -> Callable[[TaskProgress], None]:
-        return lambda p: notify(number + p.done / p.total, 5, f"{note} {p.done}/{p.total}")
-
-    _number_nodes(cluster, request, edge_groups, node_groups, rows_per_task, step(0, "ids"))
-    batches = _batches(edge_groups, rows_per_task)
-    num_ranges = min(MAX_RANGES, math.ceil(2 * sum(g.rows for g in edge_groups) / rows_per_task))
-    exchanges = task_map(
-        cluster,
-        exchange_task,
+    """Read, number, sort, merge; returns the counts for the manifest."""
+    work = _prepare(cluster, request, notify)
+    id_rows = _number_nodes(work)
+    sorted_rows = work.map(run_task, _run_shards(work, id_rows["nodes"]), "sort")
+    runs = [run for done in sorted_rows for run in done["runs"]]
+    ranges = _cut(work, runs, id_rows["nodes"])
+    merged = work.map(range_task, _range_shards(work, runs, ranges, id_rows["nodes"]), "merge")
+    folders = [Path(done["out"]) for done in merged]
+    allocate(request.folder, folders, merged, id_rows["nodes"])
+    offsets = np.cumsum([0, *(done["entries"] for done in merged)])
+    work.map(
+        place_task,
         [
-            Shard(f"{name}-of-{num_ranges}", {"request": request, "groups": batch,
-                                              "num_ranges": num_ranges, "name": name})
-            for name, batch in batches
+            Shard(f"{folder.name}", {"folder": str(request.folder), "part": str(folder),
+                                     "offset": int(offset)})
+            for folder, offset in zip(folders, offsets, strict=False)
         ],
-        markers=work / "exchange",
-        on_progress=step(1, "edges"),
+        "write",
     )  # fmt: skip
-    ranges = task_map(
-        cluster,
-        range_task,
-        [
-            Shard(f"range-{index}-of-{num_ranges}", {"request": request, "exchanges": exchanges,
-                                                     "index": index, "num_ranges": num_ranges})
-            for index in range(num_ranges)
-        ],
-        markers=work / "ranges",
-        on_progress=step(2, "sort"),
-    )  # fmt: skip
-    last = task_map(
-        cluster,
-        join_task,
-        [Shard("join", {"request": request, "num_ranges": num_ranges, "groups": node_groups})],
-        markers=work / "join",
-        on_progress=step(3, "write"),
+    last = work.map(
+        finish_task, [Shard("finish", {"request": request, "groups": work.node_groups})], "finish"
     )
-    shutil.rmtree(work)
-    return _counts(exchanges, ranges, last[0])
+    shutil.rmtree(request.work)
+    counts = _counts(sorted_rows, merged, last[0])
+    if request.previous is not None:
+        counts["edges_before"] = GraphStore.open(request.previous).num_edges
+        distinct = sum(done["new"] for done in merged) // 2
+        counts["already_known"] = distinct - (counts["edges"] - counts["edges_before"])
+    return {**counts, "peak_memory_bytes": work.peak_memory_bytes}
 
 
-def ids_task(groups: list[RowGroup], columns: list[str], out: str) -> Result:
-    """Distinct ids of some row groups."""
-    return {"rows": collect_ids(groups, columns, Path(out)), "out": out}
-
-
-def merge_task(parts: list[str], folder: str) -> Result:
-    """Number all ids."""
-    return {"nodes": merge_ids([Path(part) for part in parts], Path(folder))}
-
-
-def exchange_task(
-    request: IngestRequest, groups: list[RowGroup], num_ranges: int, name: str
+def ids_task(
+    request: IngestRequest, groups: list[RowGroup], id_type: pa.DataType, out: str
 ) -> Result:
-    """Send the edges of some row groups to the ranges of their ends."""
-    node_ids = NodeIds.open(request.folder)
-    out = request.folder / "work" / "exchange" / f"{name}-of-{num_ranges}"
-    cuts = _cuts(len(node_ids), num_ranges)
-    return {**exchange_edges(groups, request.columns, node_ids, cuts, out), "out": str(out)}
+    """Distinct ids of some row groups of the edge list."""
+    rows = read_edges(
+        groups, request.columns, id_type, on_bad_rows=request.on_bad_rows, dirt=Dirt()
+    )
+    return {"ids": collect_ids(rows, Path(out)), "out": out}
+
+
+def node_ids_task(groups: list[RowGroup], column: str, id_type: pa.DataType, out: str) -> Result:
+    """Distinct ids of some row groups of the node table."""
+    parts = []
+    for group in groups:
+        table = read_row_group(group, [column])
+        require_no_nulls(table, group, [column])
+        parts.append(normalise_ids(table[column], id_type))
+    return {"ids": write_distinct(parts, Path(out)), "out": out}
+
+
+def merge_ids_task(request: IngestRequest, parts: list[str]) -> Result:
+    """Number all ids; those of an earlier store keep their numbers."""
+    before = NodeIds.open(request.previous) if request.previous else None
+    nodes = merge_ids([Path(part) for part in parts], request.folder, before=before)
+    return {"nodes": nodes, "nodes_before": len(before) if before else 0}
+
+
+def run_task(
+    request: IngestRequest, groups: list[RowGroup], id_type: pa.DataType, rows: int, out: str
+) -> Result:
+    """Sorted runs of some row groups."""
+    dirt = Dirt()
+    batches = read_edges(
+        groups, request.columns, id_type, on_bad_rows=request.on_bad_rows, dirt=dirt
+    )
+    runs = write_runs(batches, NodeIds.open(request.folder), dirt, rows, Path(out))
+    return {"runs": runs, **dataclasses.asdict(dirt)}
 
 
 def range_task(
-    request: IngestRequest, exchanges: list[Result], index: int, num_ranges: int
+    request: IngestRequest, part: KeyRange, runs: list[str], nodes: int, out: str
 ) -> Result:
-    """Sort one range of rows."""
-    num_nodes = len(NodeIds.open(request.folder))
-    cuts = _cuts(num_nodes, num_ranges)
-    parts = [
-        (Path(done["out"]), done["offsets"][index], done["offsets"][index + 1])
-        for done in exchanges
-    ]
-    out = _range_folder(request, index, num_ranges)
-    entries = build_range(parts, int(cuts[index]), int(cuts[index + 1]), num_nodes, out)
-    return {"entries": entries}
+    """One range, merged from all runs and the earlier store."""
+    before = times = None
+    if request.previous is not None:
+        before = GraphStore.open(request.previous)
+        file = request.previous / "times.npy"
+        times = np.load(file, mmap_mode="r") if file.exists() else None
+    facts = merge_range(
+        part,
+        [Path(run) for run in runs],
+        nodes,
+        Path(out),
+        duplicates=request.duplicates,
+        before=before,
+        times_before=times,
+    )
+    return {**facts, "out": out}
 
 
-def join_task(request: IngestRequest, num_ranges: int, groups: list[RowGroup]) -> Result:
-    """Put the ranges together and add the features."""
-    folders = [_range_folder(request, index, num_ranges) for index in range(num_ranges)]
-    join_ranges(folders, request.folder)
+def place_task(folder: str, part: str, offset: int) -> Result:
+    """Copy a range into the arrays of the store."""
+    place_range(Path(folder), Path(part), offset)
+    return {}
+
+
+def finish_task(request: IngestRequest, groups: list[RowGroup]) -> Result:
+    """Count, and add the features."""
     graph = GraphStore.open(request.folder)
     counts: Result = {
         "nodes": graph.num_nodes,
@@ -158,78 +224,129 @@ def join_task(request: IngestRequest, num_ranges: int, groups: list[RowGroup]) -
     return counts
 
 
-def _number_nodes(
-    cluster: Cluster,
-    request: IngestRequest,
-    edge_groups: list[RowGroup],
-    node_groups: list[RowGroup],
-    rows_per_task: int,
-    on_progress: Callable[[TaskProgress], None],
-) -> None:
-    folder = request.folder / "work" / "ids"
-    sources = [
-        ("edges", edge_groups, request.columns.ends),
-        ("nodes", node_groups, [request.node_id]),
-    ]
-    shards = [
-        Shard(f"{kind}-{name}", {"groups": batch, "columns": columns,
-                                 "out": str(folder / f"{kind}-{name}.parquet")})
-        for kind, groups, columns in sources
-        for name, batch in _batches(groups, rows_per_task)
-    ]  # fmt: skip
-    parts = task_map(cluster, ids_task, shards, markers=folder, on_progress=on_progress)
-    arguments = {"parts": [part["out"] for part in parts], "folder": str(request.folder)}
-    task_map(cluster, merge_task, [Shard("merged", arguments)], markers=folder)
+def _prepare(cluster: Cluster, request: IngestRequest, notify: Notify) -> _Ingestion:
+    """Everything that can be checked before a row is read."""
+    files = [Path(file) for file in request.edge_files]
+    edge_groups = list_row_groups(files, request.columns.names)
+    if not edge_groups and request.previous is None:
+        raise InputError.no_rows(", ".join(request.edge_files), "edges")
+    columns = [(file, request.columns.ends) for file in files]
+    node_groups: list[RowGroup] = []
+    if request.nodes is not None:
+        node_files = find_parquet_files(request.nodes)
+        wanted = [request.node_id, *([request.features] if request.features else [])]
+        node_groups = list_row_groups(node_files, wanted)
+        if not node_groups:
+            raise InputError.no_rows(request.nodes, "nodes")
+        columns += [(file, [request.node_id]) for file in node_files]
+    id_type = common_id_type(
+        (str(file), name, open_parquet(file).schema_arrow.field(name).type)
+        for file, names in columns
+        for name in names
+    )
+    return _Ingestion(cluster, request, notify, edge_groups, node_groups, id_type)
 
 
-def _node_groups(request: IngestRequest, *, is_text: bool) -> list[RowGroup]:
-    """Row groups of the node table, checked against the edges' kind of id."""
-    if request.nodes is None:
-        return []
-    files = find_parquet_files(request.nodes)
-    columns = [request.node_id, *([request.features] if request.features else [])]
-    groups = list_row_groups(files, columns)
-    if not groups:
-        raise InputError.no_rows(request.nodes, "nodes")
-    if check_id_columns(files, [request.node_id]) != is_text:
-        kinds = ("strings", "integers") if is_text else ("integers", "strings")
-        raise InputError(
-            f"ids are {kinds[0]} in {request.edges} and {kinds[1]} in {request.nodes}; "
-            "both tables need the same kind: cast one of them"
+def _number_nodes(work: _Ingestion) -> Result:
+    folder = work.request.work / "ids"
+    parts = work.map(
+        ids_task,
+        [
+            Shard(f"edges-{name}", {"request": work.request, "groups": batch,
+                                    "id_type": work.id_type,
+                                    "out": str(folder / f"edges-{name}.parquet")})
+            for name, batch in batches(work.edge_groups, work.rows_per_task)
+        ],
+        "ids",
+    )  # fmt: skip
+    parts += task_map(
+        work.cluster,
+        node_ids_task,
+        [
+            Shard(f"nodes-{name}", {"groups": batch, "column": work.request.node_id,
+                                    "id_type": work.id_type,
+                                    "out": str(folder / f"nodes-{name}.parquet")})
+            for name, batch in batches(work.node_groups, work.rows_per_task)
+        ],
+        markers=folder,
+    )  # fmt: skip
+    arguments = {"request": work.request, "parts": [part["out"] for part in parts]}
+    (merged,) = task_map(work.cluster, merge_ids_task, [Shard("merged", arguments)], markers=folder)
+    return merged
+
+
+def _run_shards(work: _Ingestion, nodes: int) -> list[Shard]:
+    return [
+        Shard(
+            f"rows-{name}-of-{nodes}",
+            {
+                "request": work.request,
+                "groups": batch,
+                "id_type": work.id_type,
+                "rows": work.rows_per_task,
+                "out": str(work.request.work / "sort" / f"rows-{name}-of-{nodes}"),
+            },
         )
-    return groups
+        for name, batch in batches(work.edge_groups, work.rows_per_task)
+    ]
 
 
-def _batches(groups: Sequence[RowGroup], rows_per_task: int) -> list[tuple[str, list[RowGroup]]]:
+def _cut(work: _Ingestion, runs: list[str], nodes: int) -> list[KeyRange]:
+    entries = 2 * work.rows_per_task
+    ranges = cut_ranges([Path(run) for run in runs], nodes, entries)
+    if work.request.previous is None:
+        return ranges
+    return cut_with_graph(ranges, GraphStore.open(work.request.previous), nodes, entries)
+
+
+def _range_shards(
+    work: _Ingestion, runs: list[str], ranges: list[KeyRange], nodes: int
+) -> list[Shard]:
+    return [
+        Shard(
+            f"{part.first}-{part.last}",
+            {
+                "request": work.request,
+                "part": part,
+                "runs": runs,
+                "nodes": nodes,
+                "out": str(work.request.work / "merge" / f"{part.first}-{part.last}"),
+            },
+        )
+        for part in ranges
+    ]
+
+
+def batches(groups: Sequence[RowGroup], rows_per_task: int) -> list[tuple[str, list[RowGroup]]]:
     """Consecutive row groups of about ``rows_per_task`` rows, named by what they hold."""
-    batches: list[tuple[str, list[RowGroup]]] = []
+    found: list[tuple[str, list[RowGroup]]] = []
     current: list[RowGroup] = []
-    first = 0
+    first = rows = 0
     for place, group in enumerate(groups):
         current.append(group)
-        if sum(g.rows for g in current) >= rows_per_task or place == len(groups) - 1:
-            batches.append((f"{first}-{place}", current))
-            current, first = [], place + 1
-    return batches
+        rows += group.rows
+        if rows >= rows_per_task or place == len(groups) - 1:
+            found.append((f"{first}-{place}", current))
+            current, first, rows = [], place + 1, 0
+    return found
 
 
-def _cuts(num_nodes: int, num_ranges: int) -> Any:
-    return np.linspace(0, num_nodes, num_ranges + 1).astype(np.int64)
-
-
-def _range_folder(request: IngestRequest, index: int, num_ranges: int) -> Path:
-    return request.folder / "work" / "ranges" / f"{index}-of-{num_ranges}"
-
-
-def _counts(exchanges: list[Result], ranges: list[Result], last: Result) -> Result:
-    rows = sum(done["rows"] for done in exchanges)
-    loops = sum(done["self_loops"] for done in exchanges)
-    every = [*exchanges, *ranges, last]
-    counts = {key: value for key, value in last.items() if key != "peak_memory_bytes"}
+def _counts(sorted_rows: list[Result], merged: list[Result], last: Result) -> Result:
+    """Rows read = kept edges + self-loops + repeats + edges given in both directions + dirt."""
+    dirt: dict[str, int] = {
+        field.name: sum(done[field.name] for done in sorted_rows)
+        for field in dataclasses.fields(Dirt)
+    }
+    left = dirt["rows"] - sum(count for name, count in dirt.items() if name != "rows")
+    directed = sum(done["directed"] for done in merged) // 2
+    distinct = sum(done["new"] for done in merged) // 2
+    facts: dict[str, Any] = {
+        key: value for key, value in last.items() if key != "peak_memory_bytes"
+    }
     return {
-        "rows": rows,
-        **counts,
-        "self_loops": loops,
-        "duplicates": rows - loops - last["edges"],
-        "peak_memory_bytes": max(done["peak_memory_bytes"] for done in every),
+        "rows": dirt.pop("rows"),
+        **facts,
+        "duplicates": left - directed,
+        "reversed_duplicates": directed - distinct,
+        **dirt,
     }

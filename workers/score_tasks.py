@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from peg_core.atomic_file import atomic_path
 from peg_core.errors import InputError, PegError
-from peg_core.graph.edge_exchange import normalise_ids
 from peg_core.graph.edge_table import RowGroup, open_parquet
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
 from peg_core.inference.pair_scoring import PairScorer, probabilities
 from peg_core.models.model_file import load_model

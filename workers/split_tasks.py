@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from peg_core.errors import InputError
-from peg_core.graph.edge_exchange import normalise_ids
 from peg_core.graph.edge_table import (
     check_id_columns,
     find_parquet_files,
@@ -19,6 +18,7 @@ from peg_core.graph.edge_table import (
     require_no_nulls,
 )
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
 from peg_core.random_streams import random_stream
 from peg_core.splits.edge_split import TEST, TRAIN, VALID, split_by_time, split_randomly

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from peg_core.atomic_file import atomic_path
 from peg_core.errors import InputError
-from peg_core.graph.edge_exchange import normalise_ids
 from peg_core.graph.edge_table import RowGroup, read_row_group
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
 
 

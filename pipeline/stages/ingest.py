@@ -1,13 +1,17 @@
-"""Parquet edge lists to a graph store."""
+"""Parquet edge lists to a graph store; files that were added are merged into the last one."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from peg_core.graph.edge_exchange import EdgeColumns
+from peg_core.graph.edge_rows import EdgeColumns
 from pipeline.config import PipelineConfig
+from pipeline.manifest import Identity, Manifest
 from pipeline.stage import Stage, StageContext, StageResult
 from workers.ingest_tasks import IngestRequest, ingest
+
+EDGES = "graph.edges"
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -16,21 +20,75 @@ def settings(config: PipelineConfig) -> dict[str, Any]:
 
 def files(config: PipelineConfig) -> dict[str, str]:
     graph = config.graph
-    return {"graph.edges": graph.edges, **({"graph.nodes": graph.nodes} if graph.nodes else {})}
+    return {EDGES: graph.edges, **({"graph.nodes": graph.nodes} if graph.nodes else {})}
+
+
+def added_files(identity: Identity, before: Manifest) -> list[str] | None:
+    """The edge files that came since ``before``; None where all must be read again."""
+    old = before.identity
+    others_same = {**old.files, EDGES: []} == {**identity.files, EDGES: []}
+    if (old.version, old.settings) != (identity.version, identity.settings) or not others_same:
+        return None
+    known = {file["path"]: file for file in old.files[EDGES]}
+    now = {file["path"]: file for file in identity.files[EDGES]}
+    if any(now.get(path) != facts for path, facts in known.items()):
+        return None
+    return [path for path in now if path not in known]
+
+
+def explain(identity: Identity, before: Manifest) -> str | None:
+    """Tell whether only the new files are read."""
+    old = before.identity
+    if (old.version, old.settings) != (identity.version, identity.settings):
+        return None
+    added = added_files(identity, before)
+    if added:
+        return f"{len(added)} edge file(s) added: only they are read"
+    for name, now in identity.files.items():
+        known = {file["path"]: file for file in old.files.get(name, [])}
+        current = {file["path"]: file for file in now}
+        for path, facts in known.items():
+            if current.get(path) != facts:
+                what = "changed" if path in current else "was removed"
+                return f"{path} {what}: everything is read again"
+    return None
 
 
 def run(context: StageContext) -> StageResult:
     graph = context.config.graph
+    edge_files = [file["path"] for file in context.identity.files[EDGES]]
+    previous: Path | None = None
+    merged_into: str | None = None
+    if context.previous is not None:
+        manifest, folder = context.previous
+        added = added_files(context.identity, manifest)
+        if added:
+            edge_files, previous = added, folder.absolute()
+            merged_into = manifest.fingerprint
     request = IngestRequest(
-        edges=graph.edges,
+        edge_files=edge_files,
         columns=EdgeColumns(graph.source, graph.target, graph.weight, graph.time),
+        duplicates=graph.duplicates,
+        on_bad_rows=graph.on_bad_rows,
         nodes=graph.nodes,
         node_id=graph.node_id,
         features=graph.features,
         folder=context.folder.absolute(),
+        previous=previous,
     )
     counts = ingest(context.cluster, request, context.progress.update)
-    return StageResult(peak_memory_bytes=counts.pop("peak_memory_bytes"), counts=counts)
+    return StageResult(
+        peak_memory_bytes=counts.pop("peak_memory_bytes"),
+        counts={key: value for key, value in counts.items() if value or key in SHOWN},
+        details={
+            "files_read": len(edge_files),
+            "merged_into": merged_into,
+            "dirt": counts,
+        },
+    )
 
 
-STAGE = Stage("ingest", 1, (), settings, run, files)
+# Counts that are told even when they are 0; others only when there is something to tell.
+SHOWN = ("rows", "nodes", "edges")
+
+STAGE = Stage("ingest", 2, (), settings, run, files, explain=explain)

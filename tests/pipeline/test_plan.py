@@ -87,7 +87,8 @@ def test_a_changed_file_reruns_everything_and_is_named(small_pipeline, artifacts
     pl.DataFrame({"src": [1, 2], "dst": [2, 3]}).write_parquet(small_pipeline.graph.edges)
     plan = artifacts.plan(small_pipeline)
     assert to_run(plan) == EVERY_STAGE
-    assert plan[0].reason == "graph.edges changed on disk"
+    edges = small_pipeline.graph.edges
+    assert plan[0].reason == f"{edges} changed: everything is read again"
 
 
 def test_another_code_version_reruns(small_pipeline, artifacts, monkeypatch):

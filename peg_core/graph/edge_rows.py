@@ -1,0 +1,188 @@
+"""Rows of an edge list: read a batch at a time, checked, and what was wrong with them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from peg_core.errors import InputError
+from peg_core.graph.edge_table import RowGroup, open_parquet
+from peg_core.graph.id_types import normalise_ids
+
+BATCH_ROWS = 524_288
+OnBadRows = Literal["error", "drop"]
+
+
+@dataclass(frozen=True)
+class EdgeColumns:
+    """What the columns of an edge list are called."""
+
+    source: str
+    target: str
+    weight: str | None = None
+    time: str | None = None
+
+    @property
+    def ends(self) -> list[str]:
+        return [self.source, self.target]
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name in (self.source, self.target, self.weight, self.time) if name]
+
+
+@dataclass
+class Dirt:
+    """Rows read, and rows that were left out, by reason."""
+
+    rows: int = 0
+    null_ids: int = 0
+    null_values: int = 0
+    bad_weights: int = 0
+    self_loops: int = 0
+
+    def add(self, other: Dirt) -> None:
+        for field in dataclasses.fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+
+@dataclass(frozen=True)
+class EdgeRows:
+    """A batch of clean rows; weights and times only where the edge list has them."""
+
+    source: pa.Array
+    target: pa.Array
+    weight: npt.NDArray[np.float64] | None
+    time: npt.NDArray[np.int64] | None
+
+
+def read_edges(
+    groups: Sequence[RowGroup],
+    columns: EdgeColumns,
+    id_type: pa.DataType,
+    *,
+    on_bad_rows: OnBadRows,
+    dirt: Dirt,
+) -> Iterator[EdgeRows]:
+    """Yield the rows of the groups in bounded batches; counts go into ``dirt``."""
+    for group in groups:
+        first = 0
+        for table in _batches(group, columns.names):
+            yield _clean(table, columns, id_type, _Place(group, first), on_bad_rows, dirt)
+            first += len(table)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a batch starts, to name rows in errors."""
+
+    group: RowGroup
+    first: int
+
+    def row(self, row: int) -> str:
+        return f"row {self.first + row:,} of row group {self.group.index}"
+
+
+def _batches(group: RowGroup, columns: list[str]) -> Iterator[pa.Table]:
+    try:
+        for batch in open_parquet(group.file).iter_batches(
+            BATCH_ROWS, row_groups=[group.index], columns=columns, use_threads=False
+        ):
+            yield pa.Table.from_batches([batch])
+    except (pa.ArrowException, OSError) as error:
+        raise InputError.unreadable(group.file, error) from error
+
+
+def _clean(
+    table: pa.Table,
+    columns: EdgeColumns,
+    id_type: pa.DataType,
+    place: _Place,
+    on_bad_rows: OnBadRows,
+    dirt: Dirt,
+) -> EdgeRows:
+    dirt.rows += len(table)
+    for names, counter in ((columns.ends, "null_ids"), (columns.names[2:], "null_values")):
+        table = _without_nulls(table, names, counter, place, on_bad_rows, dirt)
+    weight = None
+    if columns.weight:
+        table, weight = _with_good_weights(table, columns.weight, place, on_bad_rows, dirt)
+    time = _timestamps(table[columns.time], place, columns.time) if columns.time else None
+    ends = [_ids(table[name], id_type, place, name) for name in columns.ends]
+    return EdgeRows(ends[0], ends[1], weight, time)
+
+
+def _ids(column: pa.ChunkedArray, id_type: pa.DataType, place: _Place, name: str) -> pa.Array:
+    try:
+        return normalise_ids(column, id_type)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"column {name!r} of {place.group.file} holds an id that does not fit {id_type} "
+            f"({error}); signed and unsigned ids are mixed: cast the columns to one type"
+        ) from error
+
+
+def _without_nulls(
+    table: pa.Table,
+    names: Sequence[str],
+    counter: str,
+    place: _Place,
+    on_bad_rows: OnBadRows,
+    dirt: Dirt,
+) -> pa.Table:
+    for name in names:
+        count = table[name].null_count
+        if not count:
+            continue
+        if on_bad_rows == "error":
+            row = pc.index(table[name].is_null(), True).as_py()
+            raise InputError.null_value(
+                place.group.file,
+                name,
+                row_group=place.group.index,
+                row=place.first + row,
+                count=count,
+            )
+        setattr(dirt, counter, getattr(dirt, counter) + count)
+        table = table.filter(table[name].is_valid())
+    return table
+
+
+def _with_good_weights(
+    table: pa.Table, name: str, place: _Place, on_bad_rows: OnBadRows, dirt: Dirt
+) -> tuple[pa.Table, npt.NDArray[np.float64]]:
+    kind = table[name].type
+    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+        raise InputError.wrong_type(place.group.file, name, found=kind, needed="a number")
+    weights = np.asarray(table[name].cast(pa.float64()).combine_chunks())
+    bad = ~(np.isfinite(weights) & (weights > 0))
+    if not bad.any():
+        return table, weights
+    if on_bad_rows == "error":
+        row = int(bad.argmax())
+        raise InputError(
+            f"column {name!r} of {place.group.file} holds the weight {weights[row]} in "
+            f"{place.row(row)}; weights must be finite and above 0: mend {int(bad.sum()):,} such "
+            "row(s), or set `graph.on_bad_rows: drop`"
+        )
+    dirt.bad_weights += int(bad.sum())
+    return table.filter(pa.array(~bad)), weights[~bad]
+
+
+def _timestamps(column: pa.ChunkedArray, place: _Place, name: str) -> npt.NDArray[np.int64]:
+    kind = column.type
+    if pa.types.is_date32(kind):
+        column = column.cast(pa.date64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        raise InputError.wrong_type(
+            place.group.file, name, found=kind, needed="an integer or timestamp"
+        )
+    values: npt.NDArray[Any] = np.asarray(column.cast(pa.int64()).combine_chunks())
+    return values
