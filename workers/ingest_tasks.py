@@ -26,16 +26,16 @@ from peg_core.graph.edge_rows import Dirt, EdgeColumns, OnBadRows, read_edges
 from peg_core.graph.edge_runs import collect_ids, merge_ids, write_distinct, write_runs
 from peg_core.graph.edge_table import (
     RowGroup,
+    find_id_type,
     find_parquet_files,
     list_row_groups,
-    open_parquet,
     read_row_group,
     require_no_nulls,
 )
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.id_types import common_id_type, normalise_ids
-from peg_core.graph.node_features import write_features
+from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.node_table import NodeColumns, write_node_table
 from workers.cluster import Cluster
 from workers.task_map import Result, Shard, Task, TaskProgress, task_map
 
@@ -62,8 +62,7 @@ class IngestRequest:
     duplicates: Duplicates
     on_bad_rows: OnBadRows
     nodes: str | None
-    node_id: str
-    features: str | None
+    node_columns: NodeColumns
     folder: Path
     previous: Path | None = None
 
@@ -212,38 +211,27 @@ def finish_task(request: IngestRequest, groups: list[RowGroup]) -> Result:
         "edges": graph.num_edges,
         "isolated_nodes": int((graph.degrees == 0).sum()),
     }
-    if request.features:
+    if groups:
         node_ids = NodeIds.open(request.folder)
-        counts |= write_features(
-            groups,
-            id_column=request.node_id,
-            column=request.features,
-            node_ids=node_ids,
-            out=request.folder / "features.npy",
-        )
+        counts |= write_node_table(groups, request.node_columns, node_ids, request.folder)
     return counts
 
 
 def _prepare(cluster: Cluster, request: IngestRequest, notify: Notify) -> _Ingestion:
     """Everything that can be checked before a row is read."""
-    files = [Path(file) for file in request.edge_files]
+    files = request.edge_files
     edge_groups = list_row_groups(files, request.columns.names)
     if not edge_groups and request.previous is None:
         raise InputError.no_rows(", ".join(request.edge_files), "edges")
-    columns = [(file, request.columns.ends) for file in files]
+    columns: list[tuple[str, list[str]]] = [(file, request.columns.ends) for file in files]
     node_groups: list[RowGroup] = []
     if request.nodes is not None:
         node_files = find_parquet_files(request.nodes)
-        wanted = [request.node_id, *([request.features] if request.features else [])]
-        node_groups = list_row_groups(node_files, wanted)
+        node_groups = list_row_groups(node_files, request.node_columns.names)
         if not node_groups:
             raise InputError.no_rows(request.nodes, "nodes")
-        columns += [(file, [request.node_id]) for file in node_files]
-    id_type = common_id_type(
-        (str(file), name, open_parquet(file).schema_arrow.field(name).type)
-        for file, names in columns
-        for name in names
-    )
+        columns += [(file, [request.node_columns.id]) for file in node_files]
+    id_type = find_id_type(columns)
     return _Ingestion(cluster, request, notify, edge_groups, node_groups, id_type)
 
 
@@ -263,7 +251,7 @@ def _number_nodes(work: _Ingestion) -> Result:
         work.cluster,
         node_ids_task,
         [
-            Shard(f"nodes-{name}", {"groups": batch, "column": work.request.node_id,
+            Shard(f"nodes-{name}", {"groups": batch, "column": work.request.node_columns.id,
                                     "id_type": work.id_type,
                                     "out": str(folder / f"nodes-{name}.parquet")})
             for name, batch in batches(work.node_groups, work.rows_per_task)

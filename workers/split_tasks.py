@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from peg_core.errors import InputError
 from peg_core.graph.edge_table import (
-    check_id_columns,
+    find_id_type,
     find_parquet_files,
     list_row_groups,
     read_row_group,
@@ -133,7 +133,7 @@ def _read_pairs(location: str, request: SplitRequest) -> Pairs:
     groups = list_row_groups(files, request.columns)
     if not groups:
         raise InputError.no_rows(location, "pairs")
-    check_id_columns(files, request.columns)
+    find_id_type((file, request.columns) for file in files)
     ends: list[list[npt.NDArray[np.int64]]] = [[], []]
     for group in groups:
         table = read_row_group(group, request.columns)

@@ -11,22 +11,27 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from ray import train
 from ray.train.torch import TorchConfig, TorchTrainer, get_device, prepare_model
 
 from peg_core.atomic_file import write_json
 from peg_core.errors import PegError
-from peg_core.graph.node_features import load_features
+from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.node_features import NodeFeatures
+from peg_core.layers.peg_conv import PEGConv
 from peg_core.models import MODELS
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.link_predictor import LinkPredictor, ModelSpec
 from peg_core.models.model_file import save_model
 from peg_core.random_streams import stream_seed
 from peg_core.splits.leak_check import require_no_leaks
-from peg_core.splits.split_store import SplitStore
+from peg_core.splits.split_store import NO_FOLD, SplitStore
 from peg_core.training.checkpoint import TrainingState, read_checkpoint, write_checkpoint
 from peg_core.training.graph_view import GraphView
 from peg_core.training.link_trainer import LinkTrainer, PairLogits, Share
+from peg_core.training.stability import layer_stability
 from workers.encode_tasks import hidden_links, load_positions
 from workers.task_map import Result
 
@@ -36,14 +41,15 @@ class TrainRequest:
     """One model to train: where its inputs are and how it is fitted.
 
     Args:
-        graph: The ingested graph, for its features.
+        features: What the model reads of the nodes.
         split: Training graph, folds and held-out pairs.
         positions: Encodings of the training graph and of its folds.
         out: Folder of this model; its checkpoint lives there too.
+        gap: The eigengap at the cut of the first encoding, where it has one.
         workers: Ray Train workers; 1 runs the loop in the process that asks.
     """
 
-    graph: Path
+    features: Path
     split: Path
     positions: Path
     out: Path
@@ -59,6 +65,7 @@ class TrainRequest:
     epochs: int
     patience: int
     checkpoint_every: int
+    gap: float | None = None
     workers: int = 1
     cpus_per_worker: int = 1
     gpus_per_worker: float = 0
@@ -126,21 +133,24 @@ def _build(
     request: TrainRequest, share: Share, device: torch.device
 ) -> tuple[LinkTrainer, ModelSpec]:
     split = SplitStore(request.split)
-    features = load_features(request.graph)
+    features = NodeFeatures.open(request.features)
+
+    def positions_of(graph: GraphStore, fold: int) -> list[npt.NDArray[np.float32]]:
+        return load_positions(
+            request.positions, request.num_encodings, num_nodes=graph.num_nodes, fold=fold
+        )
 
     @cache
     def view_of(fold: int) -> GraphView:
         graph = split.graph_without(fold)
         require_no_leaks(graph, hidden_links(split, fold), place="the messages of training")
-        positions = load_positions(
-            request.positions, request.num_encodings, num_nodes=graph.num_nodes, fold=fold
-        )
+        positions = positions_of(graph, fold)
         return GraphView.of(graph, positions, features, squared=model.squared_distances)
 
     spec = ModelSpec(
         kind=request.kind,
         preset=request.preset,
-        in_channels=2 if features is None else int(features.shape[1]),
+        in_channels=features.width(positions_of(split.train_graph(), NO_FOLD)),
         num_encodings=request.num_encodings,
         hidden=request.hidden,
         layers=request.layers,
@@ -175,6 +185,20 @@ def _one_epoch(trainer: LinkTrainer, state: TrainingState) -> None:
     state.epoch += 1
 
 
+def _stability(request: TrainRequest, model: LinkPredictor, trainer: LinkTrainer) -> float | None:
+    """The theorem's constant for the first layer, where the encoding has a gap."""
+    layer = model.layers[0]
+    if not request.gap or not isinstance(layer, PEGConv):
+        return None
+    view = trainer.view_of(NO_FOLD)
+    return layer_stability(
+        layer,
+        gap=request.gap,
+        features=view.features.numpy(),
+        largest_degree=float(view.graph.weighted_degrees.max()),
+    )
+
+
 def _finish(
     request: TrainRequest, spec: ModelSpec, trainer: LinkTrainer, state: TrainingState
 ) -> None:
@@ -190,6 +214,7 @@ def _finish(
             "best_epoch": state.best_epoch,
             "valid_auc": state.best_auc,
             "parameters": sum(p.numel() for p in trainer.model.parameters()),
+            "stability_constant": _stability(request, model, trainer),
             "history": state.history,
         },
     )

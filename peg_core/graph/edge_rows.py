@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from peg_core.errors import InputError
-from peg_core.graph.edge_table import RowGroup, open_parquet
+from peg_core.graph.edge_table import RowGroup, open_parquet, read_error
 from peg_core.graph.id_types import normalise_ids
 
 BATCH_ROWS = 524_288
@@ -97,7 +97,7 @@ def _batches(group: RowGroup, columns: list[str]) -> Iterator[pa.Table]:
         ):
             yield pa.Table.from_batches([batch])
     except (pa.ArrowException, OSError) as error:
-        raise InputError.unreadable(group.file, error) from error
+        raise read_error(group.file, error) from error
 
 
 def _clean(

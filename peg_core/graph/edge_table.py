@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from peg_core.errors import InputError
+from peg_core.graph.id_types import common_id_type
+from peg_core.object_url import ObjectUrl, StorageError, absolute, find_objects, is_url
 
 
 @dataclass(frozen=True)
@@ -23,31 +25,48 @@ class RowGroup:
     rows: int
 
 
-def find_parquet_files(location: str) -> list[Path]:
-    """The files behind a path, folder or glob, sorted by name."""
+def find_parquet_files(location: str) -> list[str]:
+    """The files behind a path or URL, a folder of either or a glob, sorted by name.
+
+    Folders are searched with all their subfolders, so hive partitions are found too;
+    the values in their names are not turned into columns.
+    """
     path = Path(location)
-    if path.is_dir():
-        files = sorted(p for p in path.rglob("*.parquet") if not p.name.startswith((".", "_")))
+    if is_url(location):
+        files = find_objects(location, suffix=".parquet")
+    elif path.is_dir():
+        found = sorted(p for p in path.rglob("*.parquet") if not p.name.startswith((".", "_")))
+        files = [str(p) for p in found]
     elif path.is_file():
-        files = [path]
+        files = [str(path)]
     else:
-        files = sorted(Path(name) for name in glob.glob(location, recursive=True))
+        files = [str(p) for p in sorted(Path(name) for name in glob.glob(location, recursive=True))]
     if not files:
         raise InputError.no_such_file(location)
     return files
 
 
 def open_parquet(file: Path | str) -> pq.ParquetFile:
-    """Open a file, its data memory-mapped, or say why it cannot be read."""
+    """Open a file or object, a local one memory-mapped, or say why it cannot be read."""
     try:
+        if is_url(file):
+            url = ObjectUrl.parse(str(file))
+            return pq.ParquetFile(url.filesystem.open_input_file(url.path), pre_buffer=True)
         return pq.ParquetFile(file, memory_map=True)
     except FileNotFoundError as error:
         raise InputError.no_such_file(file) from error
     except (pa.ArrowException, OSError) as error:
-        raise InputError.unreadable(file, error) from error
+        raise read_error(file, error) from error
 
 
-def list_row_groups(files: Iterable[Path], columns: Sequence[str]) -> list[RowGroup]:
+def read_error(file: Path | str, error: Exception) -> InputError | StorageError:
+    """A damaged file, or a store that did not answer: the second is worth another try."""
+    if is_url(file) and not isinstance(error, pa.ArrowInvalid):
+        return StorageError.of("read", file, error)
+    return InputError.unreadable(file, error)
+
+
+def list_row_groups(files: Iterable[Path | str], columns: Sequence[str]) -> list[RowGroup]:
     """The non-empty row groups of files that all have ``columns``."""
     groups = []
     for file in files:
@@ -58,34 +77,17 @@ def list_row_groups(files: Iterable[Path], columns: Sequence[str]) -> list[RowGr
         for index in range(parquet.num_row_groups):
             rows = parquet.metadata.row_group(index).num_rows
             if rows:
-                groups.append(RowGroup(str(file.absolute()), index, rows))
+                groups.append(RowGroup(absolute(file), index, rows))
     return groups
 
 
-def check_id_columns(files: Iterable[Path], columns: Sequence[str]) -> bool:
-    """Whether the id columns hold strings (else integers); mixtures are refused."""
-    kinds: dict[bool, tuple[Path, str, pa.DataType]] = {}
-    for file in files:
-        schema = open_parquet(file).schema_arrow
-        for column in columns:
-            kind = schema.field(column).type
-            if pa.types.is_dictionary(kind):
-                kind = kind.value_type
-            is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-            if not is_text and not pa.types.is_integer(kind):
-                raise InputError.wrong_type(
-                    file, column, found=kind, needed="an integer or string id"
-                )
-            kinds[is_text] = (file, column, kind)
-    if len(kinds) == 2:
-        (file, column, kind), (other_file, other_column, other_kind) = kinds.values()
-        raise InputError.wrong_type(
-            file,
-            column,
-            found=kind,
-            needed=f"one kind of id everywhere ({other_column!r} of {other_file} is {other_kind})",
-        )
-    return next(iter(kinds))
+def find_id_type(columns: Iterable[tuple[Path | str, Sequence[str]]]) -> pa.DataType:
+    """The one kind of id in all columns, given as (file, column names); mixtures are refused."""
+    return common_id_type(
+        (str(file), name, open_parquet(file).schema_arrow.field(name).type)
+        for file, names in columns
+        for name in names
+    )
 
 
 def read_row_group(group: RowGroup, columns: Sequence[str] | None = None) -> pa.Table:
@@ -94,7 +96,7 @@ def read_row_group(group: RowGroup, columns: Sequence[str] | None = None) -> pa.
     try:
         return parquet.read_row_group(group.index, columns=columns, use_threads=False)
     except (pa.ArrowException, OSError) as error:
-        raise InputError.unreadable(group.file, error) from error
+        raise read_error(group.file, error) from error
 
 
 def require_no_nulls(table: pa.Table, group: RowGroup, columns: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_features import input_features
+from peg_core.graph.node_features import NodeFeatures, input_features
 from peg_core.models.message_graph import MessageGraph, Positions
 from peg_core.models.pair_geometry import pair_geometry
 from peg_core.models.structural_features import structural_features
@@ -41,11 +41,11 @@ class GraphView:
         cls,
         graph: GraphStore,
         positions: Positions,
-        features: npt.NDArray[np.float32] | None,
+        features: NodeFeatures,
         *,
         squared: bool,
     ) -> GraphView:
-        x = input_features(graph, features, 0, graph.num_nodes)
+        x = input_features(features, graph, positions)
         return cls(
             graph,
             [torch.from_numpy(np.array(z, dtype=np.float32)) for z in positions],

@@ -20,7 +20,8 @@ METRIC_NAMES = {"auc": "AUC", "average_precision": "Average precision", "mrr": "
 SECTIONS = (
     {"roc": "Test pairs", "test-scores": "Test pairs"},
     {"loss": "Training", "valid-auc": "Training"},
-    {"candidate-scores": "Candidates", "eigenvalues": "encodings"},
+    {"eigenvalues": "Encodings", "stability": "Encodings"},
+    {"candidate-scores": "Candidates"},
 )
 COMPACT_FROM = 1_000_000
 

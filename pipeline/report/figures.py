@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from peg_core.encoding.eigengap import stability_ratios
 from peg_core.errors import ArtifactMismatch
 from pipeline.report.data import Array, ReportData, finite_pairs, roc_points, thin_roc
 
@@ -97,6 +98,7 @@ def draw_plots(data: ReportData) -> list[Plot]:
     ]
     if any(data.eigenvalues.values()):
         plots.append(plot_eigenvalues(data.eigenvalues))
+        plots.append(plot_stability(data.eigenvalues))
     return plots
 
 
@@ -224,6 +226,28 @@ def plot_eigenvalues(eigenvalues: dict[str, list[float]]) -> Plot:
     )
     caption = f"{'; '.join(ranges)}."
     return finish(key, title, caption, lambda axes: draw_curves(axes, curves, "index", "encodings"))
+
+
+def plot_stability(eigenvalues: dict[str, list[float]]) -> Plot:
+    """The stability ratio for every number of dimensions; larger is a better place to cut."""
+    key, title = "stability", "Stability ratio by dimensions"
+    curves: Curves = {}
+    for name, values in eigenvalues.items():
+        ratios = stability_ratios([value for value in values if np.isfinite(value)])
+        finite = np.isfinite(ratios)
+        if finite.any():
+            curves[name] = (np.arange(1, len(ratios) + 1)[finite], ratios[finite])
+    if not curves:
+        return placeholder(key, title, "A ratio needs two distinct eigenvalues.")
+    best = (f"{name}: largest after {x[y.argmax()]}" for name, (x, y) in curves.items())
+    caption = f"Gap at the cut over the smallest gap before it. {'; '.join(best)}."
+
+    def draw(axes: Any) -> None:
+        draw_curves(axes, curves, "dimensions", "encodings")
+        if max(y.max() for _, y in curves.values()) > LOG_SCALE_FROM_RATIO:
+            axes.set_yscale("symlog", linthresh=1)
+
+    return finish(key, title, caption, draw)
 
 
 def draw_curves(axes: Any, curves: Curves, xlabel: str, many: str) -> None:

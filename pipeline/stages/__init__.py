@@ -7,6 +7,7 @@ from pipeline.stages import (
     encode,
     encode_all,
     evaluate,
+    features,
     ingest,
     report,
     score,
@@ -18,6 +19,7 @@ STAGES: dict[str, Stage] = {
     stage.name: stage
     for stage in (
         ingest.STAGE,
+        features.STAGE,
         split.STAGE,
         encode.STAGE,
         train.STAGE,

@@ -28,7 +28,7 @@ def run(context: StageContext) -> StageResult:
     for done, seed in enumerate(seeds):
         request = EmbedRequest(
             graph=graph,
-            features=context.inputs["ingest"].absolute(),
+            features=context.inputs["features"].absolute(),
             positions=context.inputs["encode"].absolute(),
             model=model_folder(context.inputs["train"].absolute(), seed),
             out=model_folder(context.folder.absolute(), seed),
@@ -72,4 +72,4 @@ def embedding_file(out: Path, config: PipelineConfig) -> Path:
     return layer_file(out, config.model.layers - 1)
 
 
-STAGE = Stage("embed", 1, ("ingest", "split", "encode", "train"), settings, run)
+STAGE = Stage("embed", 1, ("features", "split", "encode", "train"), settings, run)

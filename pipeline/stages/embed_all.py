@@ -14,7 +14,7 @@ def run(context: StageContext) -> StageResult:
     graph = context.inputs["ingest"].absolute()
     request = EmbedRequest(
         graph=graph,
-        features=graph,
+        features=context.inputs["features"].absolute(),
         positions=context.inputs["encode_all"].absolute(),
         model=best_model(context.inputs["train"].absolute()),
         out=context.folder.absolute(),
@@ -25,4 +25,11 @@ def run(context: StageContext) -> StageResult:
     return StageResult(counts={"nodes": nodes}, peak_memory_bytes=peak)
 
 
-STAGE = Stage("embed_all", 1, ("ingest", "encode_all", "train"), settings, run, enabled=enabled)
+STAGE = Stage(
+    "embed_all",
+    1,
+    ("ingest", "features", "encode_all", "train"),
+    settings,
+    run,
+    enabled=enabled,
+)

@@ -54,11 +54,22 @@ def encode_graphs(context: StageContext, requests: list[EncodeRequest]) -> Stage
     )
     leaked = sum(sum(result["leaks"].values()) for result in results)
     return StageResult(
-        counts={"graphs": len(requests), "leaked_links": leaked},
+        counts={"graphs": len(requests), "leaked_links": leaked, **_quality(results)},
         details=dict(zip(names, results, strict=True)),
         warnings=_warnings(names, results),
         peak_memory_bytes=max(result["peak_memory_bytes"] for result in results),
     )
+
+
+def _quality(results: list[Result]) -> dict[str, float]:
+    """What tells a good spectral encoding: the largest residual, the smallest gap at the cut."""
+    reports = [result["report"] for result in results]
+    residuals = [report["largest_residual"] for report in reports if "largest_residual" in report]
+    gaps = [report["gap"] for report in reports if report.get("gap") is not None]
+    return {
+        **({"largest_residual": max(residuals)} if residuals else {}),
+        **({"smallest_gap": min(gaps)} if gaps else {}),
+    }
 
 
 def _warnings(names: list[str], results: list[Result]) -> list[str]:

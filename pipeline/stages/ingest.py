@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from peg_core.graph.edge_rows import EdgeColumns
+from peg_core.graph.node_table import NodeColumns
 from pipeline.config import PipelineConfig
 from pipeline.manifest import Identity, Manifest
 from pipeline.stage import Stage, StageContext, StageResult
@@ -71,8 +72,13 @@ def run(context: StageContext) -> StageResult:
         duplicates=graph.duplicates,
         on_bad_rows=graph.on_bad_rows,
         nodes=graph.nodes,
-        node_id=graph.node_id,
-        features=graph.features,
+        node_columns=NodeColumns(
+            graph.node_id,
+            graph.features or (),
+            graph.feature_width,
+            label=graph.label,
+            split=graph.node_split,
+        ),
         folder=context.folder.absolute(),
         previous=previous,
     )

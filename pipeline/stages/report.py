@@ -18,7 +18,8 @@ from pipeline.stages.train import best_model
 from workers.score_tasks import HISTOGRAM_BINS
 
 INPUTS = (
-    "ingest", "split", "encode", "train", "embed", "evaluate", "encode_all", "embed_all", "score",
+    "ingest", "features", "split", "encode", "train", "embed", "evaluate", "encode_all",
+    "embed_all", "score",
 )  # fmt: skip
 
 

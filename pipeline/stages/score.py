@@ -10,7 +10,7 @@ import numpy as np
 from peg_core.errors import InputError
 from peg_core.graph.edge_table import (
     RowGroup,
-    check_id_columns,
+    find_id_type,
     find_parquet_files,
     list_row_groups,
     open_parquet,
@@ -91,7 +91,7 @@ def _check_candidates(score: ScoreConfig) -> list[RowGroup]:
     groups = list_row_groups(found, [score.source, score.target])
     if not groups:
         raise InputError.no_rows(score.candidates, "candidate pairs")
-    check_id_columns(found, [score.source, score.target])
+    find_id_type((file, [score.source, score.target]) for file in found)
     for file in found:
         if "score" in open_parquet(file).schema_arrow.names:
             raise InputError(

@@ -71,7 +71,7 @@ def best_model(train: Path) -> Path:
 def _request(context: StageContext, seed: int) -> TrainRequest:
     model, train, cluster = context.config.model, context.config.train, context.config.cluster
     return TrainRequest(
-        graph=context.inputs["ingest"].absolute(),
+        features=context.inputs["features"].absolute(),
         split=context.inputs["split"].absolute(),
         positions=context.inputs["encode"].absolute(),
         out=model_folder(context.folder.absolute(), seed),
@@ -87,11 +87,20 @@ def _request(context: StageContext, seed: int) -> TrainRequest:
         epochs=train.epochs,
         patience=train.patience,
         checkpoint_every=train.checkpoint_every,
+        gap=_gap(context.inputs["encode"]),
         workers=cluster.train_workers,
         cpus_per_worker=cluster.cpus_per_worker,
         gpus_per_worker=cluster.gpus_per_worker,
         retries=cluster.retries,
     )
+
+
+def _gap(encode: Path) -> float | None:
+    """The eigengap of the first encoding of the whole training graph, where it has one."""
+    manifest = Manifest.read(encode)
+    assert manifest is not None  # an input of a stage is always whole
+    gap: float | None = manifest.details["encoding-0-all"]["report"].get("gap")
+    return gap
 
 
 def _progress(requests: list[TrainRequest], epochs: int) -> tuple[float, float, str]:
@@ -119,4 +128,4 @@ def _without_history(result: Result) -> Result:
     return {key: value for key, value in result.items() if key != "history"}
 
 
-STAGE = Stage("train", 1, ("ingest", "split", "encode"), settings, run)
+STAGE = Stage("train", 1, ("features", "split", "encode"), settings, run)

@@ -60,7 +60,9 @@ def test_edges_become_scores_metrics_and_a_report(finished):
     # counted: no held-out link in the training graph, in an encoding, or in the messages
     assert manifests["split"].counts["valid_leaks"] == 0
     assert manifests["split"].counts["test_leaks"] == 0
-    assert manifests["encode"].counts == {"graphs": 3, "leaked_links": 0}
+    assert manifests["encode"].counts["graphs"] == 3
+    assert manifests["encode"].counts["leaked_links"] == 0
+    assert manifests["encode"].counts["largest_residual"] <= 1e-3
     for result in manifests["encode"].details.values():
         assert {"valid", "test"} <= result["leaks"].keys()
 

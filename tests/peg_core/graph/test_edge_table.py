@@ -6,7 +6,7 @@ import pytest
 from peg_core.errors import InputError
 from peg_core.graph.edge_table import (
     RowGroup,
-    check_id_columns,
+    find_id_type,
     find_parquet_files,
     list_row_groups,
     read_row_group,
@@ -24,9 +24,10 @@ def test_a_file_a_folder_and_a_glob_are_found_in_order(tmp_path):
     second = write(tmp_path / "b" / "2.parquet", src=[1])
     first = write(tmp_path / "a.parquet", src=[1])
     write(tmp_path / ".hidden.parquet", src=[1])
-    assert find_parquet_files(str(first)) == [first]
-    assert find_parquet_files(str(tmp_path)) == [first, second]
-    assert find_parquet_files(str(tmp_path / "**" / "[a2]*.parquet")) == [first, second]
+    assert find_parquet_files(str(first)) == [str(first)]
+    assert find_parquet_files(str(tmp_path)) == [str(first), str(second)]
+    glob = str(tmp_path / "**" / "[a2]*.parquet")
+    assert find_parquet_files(glob) == [str(first), str(second)]
 
 
 def test_nothing_found_names_the_place(tmp_path):
@@ -77,13 +78,13 @@ def test_row_groups_are_listed_with_their_rows(tmp_path):
 def test_ids_that_are_neither_integers_nor_strings_are_refused(tmp_path, values):
     file = write(tmp_path / "e.parquet", src=values)
     with pytest.raises(InputError, match=r"column 'src' of .* needed is an integer or string id"):
-        check_id_columns([file], ["src"])
+        find_id_type([(file, ["src"])])
 
 
 def test_integers_in_one_file_and_strings_in_another_are_refused(tmp_path):
     files = [write(tmp_path / "a.parquet", src=[1]), write(tmp_path / "b.parquet", src=["x"])]
     with pytest.raises(InputError, match="one kind of id everywhere"):
-        check_id_columns(files, ["src"])
+        find_id_type([(file, ["src"]) for file in files])
 
 
 def test_the_first_null_is_named_with_its_row(tmp_path):

@@ -1,52 +1,77 @@
+import networkx as nx
 import numpy as np
-import polars as pl
-import pyarrow as pa
 import pytest
 
-from peg_core.errors import InputError
-from peg_core.graph.edge_table import list_row_groups
-from peg_core.graph.node_features import input_features, load_features, write_features
-from peg_core.graph.node_ids import NodeIds
+from peg_core.errors import ArtifactMismatch
+from peg_core.graph.node_features import (
+    FEATURE_KINDS,
+    TABLE_KINDS,
+    NodeFeatures,
+    input_features,
+    load_features,
+)
 
-IDS = NodeIds(pa.array([10, 20, 30]))
-
-
-def write(tmp_path, **columns):
-    pl.DataFrame(columns).write_parquet(tmp_path / "nodes.parquet", row_group_size=2)
-    groups = list_row_groups([tmp_path / "nodes.parquet"], list(columns))
-    counts = write_features(
-        groups, id_column="id", column="x", node_ids=IDS, out=tmp_path / "features.npy"
-    )
-    return load_features(tmp_path), counts
+GRAPH = nx.gnp_random_graph(40, 0.1, seed=2)
+rng = np.random.default_rng(0)
+TABLE = rng.normal(size=(40, 5)).astype(np.float32)
+POSITIONS = [rng.normal(size=(40, 3)), rng.normal(size=(40, 2)).astype(np.float32)]
 
 
-def test_rows_come_in_index_order_and_missing_nodes_are_zero(tmp_path):
-    features, counts = write(tmp_path, id=[30, 10], x=[[1.0, 2.0], [3.0, 4.0]])
-    np.testing.assert_array_equal(features, [[3, 4], [0, 0], [1, 2]])
-    assert counts == {"feature_width": 2, "nodes_without_features": 1}
+@pytest.fixture
+def graph(to_store):
+    return to_store(GRAPH)
 
 
-def test_integer_lists_are_indices_of_binary_features(tmp_path):
-    features, _ = write(tmp_path, id=[10, 20, 30], x=[[0, 3], [], [1]])
-    np.testing.assert_array_equal(features, [[1, 0, 0, 1], [0, 0, 0, 0], [0, 1, 0, 0]])
+def features_of(kind):
+    return NodeFeatures(kind, TABLE if kind in TABLE_KINDS else None)
 
 
-def test_nan_is_refused_with_its_row(tmp_path):
-    with pytest.raises(InputError, match="NaN or infinity in row 0 of row group 1"):
-        write(tmp_path, id=[10, 20, 30], x=[[1.0], [2.0], [float("nan")]])
+def expected(kind):
+    """The paper's features, put together by hand."""
+    degree = [[np.log(1 + GRAPH.degree[node]), 1] for node in range(40)]
+    every = np.concatenate(POSITIONS, axis=1)
+    special = {"degree": degree, "positional": every, "node+positional": np.hstack([TABLE, every])}
+    return np.asarray(special.get(kind, TABLE), dtype=np.float32)
 
 
-def test_rows_of_different_length_are_refused(tmp_path):
-    with pytest.raises(InputError, match="rows of 1 to 2 numbers"):
-        write(tmp_path, id=[10, 20], x=[[1.0], [2.0, 3.0]])
+@pytest.mark.parametrize("kind", FEATURE_KINDS)
+def test_each_kind_reads_what_its_name_says(graph, kind):
+    x = input_features(features_of(kind), graph, POSITIONS)
+    np.testing.assert_allclose(x, expected(kind), rtol=1e-6)
+    assert x.dtype == np.float32
+    assert x.shape[1] == features_of(kind).width(POSITIONS)
 
 
-def test_a_scalar_column_is_refused(tmp_path):
-    with pytest.raises(InputError, match="needed is a list of numbers"):
-        write(tmp_path, id=[10, 20], x=["a", "b"])
+@pytest.mark.parametrize("kind", FEATURE_KINDS)
+def test_ranges_and_lists_of_nodes_are_rows_of_the_whole(graph, kind):
+    whole = input_features(features_of(kind), graph, POSITIONS)
+    for nodes in (slice(7, 19), slice(39, 40), np.array([3, 39, 0, 3])):
+        part = input_features(features_of(kind), graph, POSITIONS, nodes)
+        np.testing.assert_array_equal(part, whole[nodes])
 
 
-def test_without_features_the_degree_stands_in(two_communities):
-    x = input_features(two_communities, None, 5, 8)
-    np.testing.assert_allclose(x[:, 0], np.log1p(two_communities.degrees[5:8]), rtol=1e-6)
-    np.testing.assert_array_equal(x[:, 1], 1)
+def test_views_share_one_table_and_cannot_change_the_file(tmp_path, graph):
+    np.save(tmp_path / "features.npy", TABLE)
+    NodeFeatures.save_kind("node", tmp_path)
+    features = NodeFeatures.open(tmp_path)
+    first, second = (input_features(features, graph, POSITIONS) for _ in range(2))
+    assert np.shares_memory(first, second)
+    first[0] = 9
+    np.testing.assert_array_equal(np.load(tmp_path / "features.npy"), TABLE)
+
+
+@pytest.mark.parametrize("kind", FEATURE_KINDS)
+def test_a_folder_gives_back_what_was_saved(tmp_path, graph, kind):
+    np.save(tmp_path / "features.npy", TABLE)
+    NodeFeatures.save_kind(kind, tmp_path)
+    x = input_features(NodeFeatures.open(tmp_path), graph, POSITIONS)
+    np.testing.assert_allclose(x, expected(kind), rtol=1e-6)
+
+
+def test_a_folder_without_features_has_none(tmp_path):
+    assert load_features(tmp_path) is None
+
+
+def test_features_of_another_graph_are_refused(graph):
+    with pytest.raises(ArtifactMismatch, match="found 30 nodes, needed 40"):
+        input_features(NodeFeatures("node", TABLE[:30]), graph, POSITIONS)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from peg_core.encoding import ENCODERS
+from peg_core.graph.node_features import NodeFeatures
 from peg_core.models.link_predictor import ModelSpec
 from peg_core.models.peg import PEG
 from peg_core.random_streams import random_stream
@@ -42,7 +43,7 @@ def trainer(split, folds, share=None):
     def view_of(fold):
         graph = split.graph_without(fold)
         positions = [ENCODERS["le"](dimensions=4).encode(graph, seed=0)]
-        return GraphView.of(graph, positions, None, squared=False)
+        return GraphView.of(graph, positions, NodeFeatures("degree"), squared=False)
 
     return LinkTrainer(
         PairLogits(model),

@@ -35,8 +35,16 @@ def test_report_renders_without_a_word_on_the_console(open_page):
     dom, console = open_page(build_report(sample()))
     assert console == []
     assert "<title>citations &amp; more · link prediction report</title>" in dom
-    assert dom.count("<svg") == 6
-    for key in ("roc", "test-scores", "loss", "valid-auc", "candidate-scores", "eigenvalues"):
+    assert dom.count("<svg") == 7
+    for key in (
+        "roc",
+        "test-scores",
+        "loss",
+        "valid-auc",
+        "candidate-scores",
+        "eigenvalues",
+        "stability",
+    ):
         assert f'id="figure-{key}"' in dom
     assert dom.rstrip().endswith("</html>")
 

@@ -10,7 +10,9 @@ import pytest
 from pipeline.report.build import build_report, format_count, format_seconds, format_time
 from pipeline.report.data import ReportData, StageRow
 
-FIGURES = ["roc", "test-scores", "loss", "valid-auc", "candidate-scores", "eigenvalues"]
+FIGURES = [
+    "roc", "test-scores", "loss", "valid-auc", "eigenvalues", "stability", "candidate-scores"
+]  # fmt: skip
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
 

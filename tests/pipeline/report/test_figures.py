@@ -16,6 +16,7 @@ from pipeline.report.figures import (
     plot_eigenvalues,
     plot_epochs,
     plot_roc,
+    plot_stability,
     plot_test_scores,
 )
 
@@ -222,6 +223,16 @@ def test_eigenvalues_have_a_curve_per_encoding():
     assert {"le", "$a_b$"} <= set(texts(plot.svg))
     assert "none" not in texts(plot.svg)
     assert plot.caption == "le: 50 from 0 to 1; $a_b$: 50 from 0 to 1."
+
+
+def test_the_stability_ratio_is_the_gap_over_the_smallest_gap_before_it():
+    values = [0.1, 0.2, 0.25, 0.55, 0.6]
+    plot = plot_stability({"le": values, "constant": [1.0]})
+    steps = np.diff(values)
+    expected = [steps[p] / steps[: p + 1].min() for p in range(4)]
+    assert int(np.argmax(expected)) + 1 == 3
+    assert "le: largest after 3" in plot.caption
+    assert "constant" not in plot.caption
 
 
 def test_undefined_eigenvalues_are_a_notice():

@@ -1,0 +1,197 @@
+"""A Parquet node table in index order, a batch of rows in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from peg_core.atomic_file import atomic_path
+from peg_core.errors import InputError
+from peg_core.graph.edge_table import RowGroup, open_parquet, read_error
+from peg_core.graph.feature_columns import FeatureColumn, Rows, require_filled
+from peg_core.graph.node_ids import NodeIds
+
+# Feature values in memory at a time; Parquet alone decides how large a row group is.
+BATCH_VALUES = 2**22
+ID_BATCH_ROWS = 2**20
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class NodeColumns:
+    """What the columns of a node table are called.
+
+    Args:
+        id: Ids of the nodes.
+        features: Columns whose values stand side by side in a row of features.
+        feature_width: Number of binary features where the column holds their
+            indices; None: as many as the largest index asks for.
+        label: Class of a node.
+        split: Part that a node belongs to.
+    """
+
+    id: str = "id"
+    features: Sequence[str] = ()
+    feature_width: int | None = None
+    label: str | None = None
+    split: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Every column that is read, once."""
+        optional = [name for name in (self.label, self.split) if name]
+        return list(dict.fromkeys([self.id, *self.features, *optional]))
+
+
+def write_node_table(
+    groups: Sequence[RowGroup], columns: NodeColumns, node_ids: NodeIds, folder: Path
+) -> dict[str, int]:
+    """Write what the table says of the nodes into the folder of their graph.
+
+    ``features.npy`` [num_nodes, width] float32, zeros for nodes without a row, and
+    ``node_table.parquet`` with the columns ``label`` and ``split``, one row per node in
+    index order, null for nodes without a row; each where the table has it.
+
+    Returns:
+        Counts for the manifest.
+    """
+    index = locate_rows(groups, columns.id, node_ids)
+    counts = {"nodes_without_row": len(node_ids) - len(index)}
+    if columns.features:
+        counts |= _write_features(groups, columns, index, len(node_ids), folder / "features.npy")
+    kept = {"label": columns.label, "split": columns.split}
+    values = {
+        name: _in_index_order(groups, column, index, len(node_ids))
+        for name, column in kept.items()
+        if column
+    }
+    if values:
+        with atomic_path(folder / "node_table.parquet") as temporary:
+            pq.write_table(pa.table(values), temporary, compression="zstd")
+    if "label" in values:
+        counts["labelled_nodes"] = len(node_ids) - values["label"].null_count
+    return counts
+
+
+def locate_rows(groups: Sequence[RowGroup], id_column: str, node_ids: NodeIds) -> IntArray:
+    """The node of every row of the table, [num_rows]; a node that has two rows is refused."""
+    found = [np.zeros(0, dtype=np.int64)]
+    for rows, batch in _batches(groups, [id_column], ID_BATCH_ROWS):
+        require_filled(batch[id_column], rows, id_column)
+        found.append(node_ids.lookup(batch[id_column]))
+    index = np.concatenate(found)
+    rows_per_node = np.bincount(index, minlength=len(node_ids))
+    if len(index) and rows_per_node.max() > 1:
+        node = int((rows_per_node > 1).argmax())
+        group, row = _place(groups, int(np.flatnonzero(index == node)[1]))
+        name = node_ids.take(np.array([node]))[0]
+        raise InputError(
+            f"column {id_column!r} of {group.file} holds the id {name} a second time, in row "
+            f"{row:,} of row group {group.index}; a node has one row: remove the others of "
+            f"{int((rows_per_node > 1).sum()):,} such id(s)"
+        )
+    return index
+
+
+def _write_features(
+    groups: Sequence[RowGroup], columns: NodeColumns, index: IntArray, num_nodes: int, out: Path
+) -> dict[str, int]:
+    parts = [_feature_column(groups, name, columns.feature_width) for name in columns.features]
+    width = sum(part.width for part in parts)
+    first = 0
+    with atomic_path(out) as temporary:
+        shape = (num_nodes, width)
+        features = np.lib.format.open_memmap(temporary, "w+", dtype=np.float32, shape=shape)
+        for rows, batch in _batches(groups, columns.features, max(1, BATCH_VALUES // width)):
+            blocks = [part.read(batch[part.name], rows) for part in parts]
+            features[index[first : first + len(batch)]] = np.concatenate(blocks, axis=1)
+            first += len(batch)
+        features.flush()
+    return {"feature_width": width}
+
+
+def _feature_column(
+    groups: Sequence[RowGroup], name: str, feature_width: int | None
+) -> FeatureColumn:
+    """The column with its width: that of its first row or, for indices, the largest one's."""
+    layout = FeatureColumn.layout_of(groups, name)
+    if feature_width is not None and layout == "indices":
+        return FeatureColumn(name, layout, feature_width)
+    if layout == "number":
+        return FeatureColumn(name, layout, 1)
+    width = 1
+    for rows, batch in _batches(groups, [name], ID_BATCH_ROWS if layout == "indices" else 1):
+        if layout == "dense":
+            require_filled(batch[name], rows, name)
+            width = int(pc.list_value_length(batch[name])[0].as_py())
+            rows.refuse(name, np.array([width == 0]), "an empty list", "give at least one number")
+            break
+        width = max(width, 1 + (pc.max(batch[name].flatten()).as_py() or 0))
+    return FeatureColumn(name, layout, width).checked(feature_width)
+
+
+def _in_index_order(
+    groups: Sequence[RowGroup], column: str, index: IntArray, num_nodes: int
+) -> pa.ChunkedArray:
+    """Values of a column for every node, [num_nodes], null where the node has no row."""
+    pieces = [
+        _plain(batch[column], rows, column)
+        for rows, batch in _batches(groups, [column], ID_BATCH_ROWS)
+    ]
+    kinds = list(dict.fromkeys(piece.type for piece in pieces))
+    if len(kinds) > 1:
+        raise InputError.wrong_type(
+            groups[-1].file, column, found=kinds[1], needed=f"{kinds[0]} as in {groups[0].file}"
+        )
+    row = np.full(num_nodes, -1, dtype=np.int64)
+    row[index] = np.arange(len(index))
+    return pa.chunked_array(pieces).take(pa.array(row, mask=row < 0))
+
+
+def _plain(values: pa.Array, rows: Rows, column: str) -> pa.Array:
+    """Numbers with 64 bits, texts as large strings, whatever width or dictionary the file had."""
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if pa.types.is_boolean(values.type):
+        return values
+    if pa.types.is_integer(values.type):
+        return values.cast(pa.int64())
+    if pa.types.is_floating(values.type):
+        return values.cast(pa.float64())
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        return values.cast(pa.large_string())
+    needed = "a number, a boolean or a string"
+    raise InputError.wrong_type(rows.group.file, column, found=values.type, needed=needed)
+
+
+def _batches(
+    groups: Sequence[RowGroup], columns: Sequence[str], rows: int
+) -> Iterator[tuple[Rows, dict[str, Any]]]:
+    """The table in its order, at most ``rows`` rows at a time, and where they stand."""
+    for group in groups:
+        parquet = open_parquet(group.file)
+        first = 0
+        try:
+            for batch in parquet.iter_batches(
+                rows, row_groups=[group.index], columns=list(columns), use_threads=False
+            ):
+                yield Rows(group, first), batch
+                first += len(batch)
+        except (pa.ArrowException, OSError) as error:
+            raise read_error(group.file, error) from error
+
+
+def _place(groups: Sequence[RowGroup], row: int) -> tuple[RowGroup, int]:
+    """Row group of a row of the table, and its number there."""
+    starts = np.cumsum([0, *(group.rows for group in groups)])
+    number = int(np.searchsorted(starts, row, side="right")) - 1
+    return groups[number], row - int(starts[number])

@@ -1,0 +1,40 @@
+import networkx as nx
+import numpy as np
+import pytest
+
+from peg_core.graph.node_features import NodeFeatures
+from peg_core.splits.split_store import NO_FOLD, SplitStore
+from peg_core.training.graph_view import GraphView
+
+
+@pytest.fixture
+def split(tmp_path, to_store):
+    graph = to_store(nx.gnp_random_graph(50, 0.15, seed=4))
+    store = SplitStore(tmp_path)
+    everything = np.zeros(2 * graph.num_edges, dtype=np.uint8)
+    store.write_train(graph, everything, folds=3, seed=0)
+    return store
+
+
+@pytest.mark.parametrize("fold", [NO_FOLD, 0, 1, 2])
+def test_degrees_are_counted_without_the_fold_that_supervises(split, fold):
+    source, target, folds = split.train_links()
+    seen = folds != fold
+    counted = np.zeros(50, dtype=int)
+    for first, second in zip(source[seen], target[seen], strict=True):
+        counted[first] += 1
+        counted[second] += 1
+    graph = split.graph_without(fold)
+    view = GraphView.of(graph, [np.zeros((50, 1))], NodeFeatures("degree"), squared=False)
+    np.testing.assert_allclose(np.expm1(view.features[:, 0].numpy()), counted, atol=1e-4)
+    hidden = 2 * int((folds == fold).sum())
+    assert counted.sum() == 2 * len(source) - hidden
+    assert (hidden > 0) == (fold != NO_FOLD)
+
+
+def test_positional_features_are_the_positions_of_the_view(split):
+    positions = [np.random.default_rng(fold).normal(size=(50, 3)) for fold in range(3)]
+    for fold in range(3):
+        graph = split.graph_without(fold)
+        view = GraphView.of(graph, [positions[fold]], NodeFeatures("positional"), squared=False)
+        np.testing.assert_allclose(view.features, positions[fold], rtol=1e-6)
