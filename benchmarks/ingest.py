@@ -46,6 +46,7 @@ OURS = """
 import json, sys, time
 from pathlib import Path
 from peg_core.graph.edge_rows import EdgeColumns
+from peg_core.graph.node_table import NodeColumns
 from workers.cluster import Cluster, ClusterSettings
 from workers.ingest_tasks import IngestRequest, ingest
 from workers.task_map import Shard, task_map
@@ -60,7 +61,8 @@ cluster = Cluster(ClusterSettings(workers=workers, task_memory_bytes=int(sys.arg
 folder = Path(sys.argv[2])
 # Ray's processes are up and have imported their modules before the clock starts
 task_map(cluster, ready, [Shard(str(i)) for i in range(2 * workers)], markers=folder / "ready")
-request = IngestRequest([sys.argv[1]], EdgeColumns("src", "dst"), "sum", "error", None, "id", None, folder)
+columns = EdgeColumns("src", "dst")
+request = IngestRequest([sys.argv[1]], columns, "sum", "error", None, NodeColumns(), folder)
 start = time.perf_counter()
 counts = ingest(cluster, request, lambda *_: None)
 print(json.dumps({"seconds": time.perf_counter() - start, "edges": counts["edges"]}))

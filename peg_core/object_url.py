@@ -143,6 +143,7 @@ def _filesystem(scheme: str, bucket: str, query: str) -> pafs.FileSystem:
     return pafs.S3FileSystem(
         **options,
         connect_timeout=CONNECT_SECONDS,
+        allow_delayed_open=True,  # a small object is one request
         background_writes=False,  # an error belongs to the write that caused it
         retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
     )

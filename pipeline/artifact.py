@@ -6,9 +6,13 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from peg_core.errors import PegError
+from peg_core.object_url import is_url
+from pipeline.lease import Lease, is_alive, read_holder
 from pipeline.manifest import MANIFEST_NAME, Manifest
+from pipeline.remote_artifact import RemoteArtifactStore
 
 
 @dataclass(frozen=True)
@@ -54,3 +58,37 @@ class ArtifactStore:
         temporary.symlink_to(Path("..") / stage / fingerprint)
         temporary.replace(link)
         return link
+
+    def fetch(self, stage: str, fingerprint: str) -> Path:
+        """The folder of a finished artifact; here it is where it was made."""
+        return self.folder(stage, fingerprint)
+
+    def commit(self, manifest: Manifest, folder: Path) -> Manifest:
+        """Declare the artifact finished."""
+        manifest.write(folder)
+        return manifest
+
+    def place(self, stage: str, fingerprint: str) -> str:
+        """Where a user finds the artifact of the last run."""
+        del fingerprint
+        return str(self.root / "current" / stage)
+
+    def lease(self) -> Lease:
+        """To be held while the store is written."""
+        return Lease(self.root)
+
+    def holder(self) -> dict[str, Any] | None:
+        """The run that has the store, if there is one."""
+        holder = read_holder(self.root / "lease.json")
+        return holder if holder is not None and is_alive(holder) else None
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+AnyStore = ArtifactStore | RemoteArtifactStore
+
+
+def open_store(location: str) -> AnyStore:
+    """The store of a configuration: a folder, or the URL of an object store."""
+    return RemoteArtifactStore(location) if is_url(location) else ArtifactStore(Path(location))

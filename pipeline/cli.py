@@ -13,12 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from peg_core.errors import PegError
-from pipeline.artifact import ArtifactStore
+from pipeline.artifact import AnyStore, open_store
 from pipeline.config_command import config as config_command
 from pipeline.config_loading import load_config
 from pipeline.generate import generate
 from pipeline.inspect_command import inspect as inspect_command
-from pipeline.lease import is_alive, read_holder
 from pipeline.manifest import Manifest
 from pipeline.plan import Action, Step, forced_stages
 from pipeline.progress import RunDisplay, show
@@ -79,7 +78,7 @@ def run(config: Path, overrides: tuple[str, ...], start_from: str | None, force:
     console.print(f"[bold]{loaded.name}[/bold]  store {loaded.store}")
     with RunDisplay(console) as display:
         manifests = run_pipeline(loaded, display, forced=forced)
-    _print_results(console, config, loaded.store, manifests)
+    _print_results(console, config, open_store(loaded.store), manifests)
 
 
 @cli.command()
@@ -115,18 +114,18 @@ def status(config: Path, overrides: tuple[str, ...]) -> None:
     from pipeline.runner import plan_run
 
     loaded = load_config(config, overrides)
-    store = ArtifactStore(Path(loaded.store))
+    store = open_store(loaded.store)
     table = Table("stage", "state", "finished", "seconds", "counts", box=None)
     for step in plan_run(loaded):
         table.add_row(step.stage.name, *_state(store, step))
     console = Console(highlight=False)
     console.print(table)
-    holder = read_holder(store.root / "lease.json")
-    if holder is not None and is_alive(holder):
+    holder = store.holder()
+    if holder is not None:
         console.print(f"running now: process {holder['pid']} on {holder['host']}")
 
 
-def _state(store: ArtifactStore, step: Step) -> tuple[str, ...]:
+def _state(store: AnyStore, step: Step) -> tuple[str, ...]:
     folder = store.folder(step.stage.name, step.fingerprint)
     manifest = store.find(step.stage.name, step.fingerprint)
     if manifest is not None:
@@ -138,7 +137,7 @@ def _state(store: ArtifactStore, step: Step) -> tuple[str, ...]:
 
 
 def _print_results(
-    console: Console, config: Path, store: str, manifests: dict[str, Manifest]
+    console: Console, config: Path, store: AnyStore, manifests: dict[str, Manifest]
 ) -> None:
     """Where everything is, and what to try next."""
     evaluation = manifests["evaluate"].details["table"]
@@ -149,10 +148,11 @@ def _print_results(
     console.print()
     console.print(table)
     console.print()
-    places: dict[str, Any] = {"report": f"{store}/current/report/report.html"}
+    at = {name: store.place(name, manifest.fingerprint) for name, manifest in manifests.items()}
+    places: dict[str, Any] = {"report": f"{at['report']}/report.html"}
     if "score" in manifests:
-        places["scores"] = f"{store}/current/score/*.parquet"
-    places["test pairs"] = f"{store}/current/evaluate/"
+        places["scores"] = f"{at['score']}/*.parquet"
+    places["test pairs"] = f"{at['evaluate']}/"
     for name, place in places.items():
         console.print(f"{name + ':':<12}{place}", soft_wrap=True)
     console.print("\nnext:")

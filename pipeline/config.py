@@ -47,8 +47,14 @@ def registered(registry: dict[str, Any], what: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def as_list(value: object) -> object:
+    """One name as a list of one; anything else is left to pydantic."""
+    return [value] if isinstance(value, str) else value
+
+
 Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(gt=0)]
 Ratio = Annotated[float, Field(gt=0, lt=1)]
+Names = Annotated[list[str], BeforeValidator(as_list, json_schema_input_type=str | list[str])]
 
 
 class Section(BaseModel):
@@ -73,11 +79,57 @@ class GraphConfig(Section):
         "stop and name the first, or leave them out and count them.",
     )
     time: str | None = Field(None, description="Column with timestamps, for `split.by: time`.")
-    nodes: str | None = Field(None, description="Parquet node table: ids and features.")
-    node_id: str = Field("id", description="Id column of the node table.")
-    features: str | None = Field(
-        None, description="Feature column of the node table: a list of numbers per node."
+    nodes: str | None = Field(
+        None, description="Parquet node table: ids and what is known of the nodes."
     )
+    node_id: str = Field("id", description="Id column of the node table.")
+    features: Names | None = Field(
+        None,
+        min_length=1,
+        description="Feature column of the node table, a list of floats or of the indices of "
+        "binary features, or a list of columns, numbers among them.",
+    )
+    feature_width: int | None = Field(
+        None,
+        ge=1,
+        description="Number of binary features, where `features` holds indices; none: the "
+        "largest index decides.",
+    )
+    label: str | None = Field(None, description="Column with the class of a node.")
+    node_split: str | None = Field(None, description="Column with the part a node belongs to.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> GraphConfig:
+        for key in ("features", "label", "node_split"):
+            if getattr(self, key) is not None and self.nodes is None:
+                raise ValueError(f"`{key}` needs `nodes`, the table that has the column")
+        if self.feature_width is not None and len(self.features or []) != 1:
+            raise ValueError("`feature_width` needs `features` to name one column, with indices")
+        return self
+
+
+class FeaturesConfig(Section):
+    """What a model reads of the nodes themselves."""
+
+    kind: Literal[
+        "auto", "node", "degree", "one_hot", "random", "positional", "node+positional"
+    ] = Field(
+        "auto",
+        description="node: `graph.features`; degree: degree and a constant; one_hot: a column "
+        "for every node; random: numbers between 0 and 1; positional: the encodings. auto: node "
+        "where the graph has features, else degree.",
+    )
+    standardise: bool = Field(
+        False, description="Give the columns of node features mean 0 and deviation 1."
+    )
+    row_normalise: bool = Field(True, description="Then give every row the Euclidean length 1.")
+    reduce: Literal["none", "pca", "random"] = Field(
+        "pca",
+        description="How node features wider than `dimensions` are then reduced: to principal "
+        "components, by a random projection, or not at all.",
+    )
+    dimensions: int = Field(128, ge=1, description="Width of reduced and of random features.")
+    seed: int = Field(0, ge=0, description="Of random features and random projections.")
 
 
 class SplitConfig(Section):
@@ -193,6 +245,12 @@ class ClusterConfig(Section):
     gpus_per_worker: float = Field(0, ge=0, description="GPUs of a task; 0: none.")
     task_memory: Bytes = Field(2 * 10**9, description="Memory of one task, for example 2GB.")
     retries: int = Field(3, ge=0, description="Times a task lost with its worker is run again.")
+    distribute_encoding_above: int = Field(
+        2_000_000,
+        ge=0,
+        description="Nodes above which the eigenmaps of one graph are computed by all workers "
+        "together; the result is the same up to rotation and tolerance.",
+    )
 
 
 class PipelineConfig(Section):
@@ -201,6 +259,7 @@ class PipelineConfig(Section):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the pipeline.")
     store: str = Field(description="Folder that holds the artifacts.")
     graph: GraphConfig
+    features: FeaturesConfig = FeaturesConfig()
     split: SplitConfig = SplitConfig()
     encodings: list[EncodingConfig] = Field([EncodingConfig()], min_length=1)
     model: ModelConfig = ModelConfig()
@@ -213,4 +272,10 @@ class PipelineConfig(Section):
     def _consistent(self) -> PipelineConfig:
         if self.split.by == "time" and self.graph.time is None:
             raise ValueError("`split.by: time` needs `graph.time`, the column with the timestamps")
+        kind = self.features.kind
+        if kind in ("node", "node+positional") and self.graph.features is None:
+            raise ValueError(
+                f"`features.kind: {kind}` needs node features; set `graph.nodes` and "
+                "`graph.features`, or another kind"
+            )
         return self

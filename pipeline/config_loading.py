@@ -22,6 +22,7 @@ NEEDED = {
     "string_type": "text",
     "int_type": "a whole number",
     "float_type": "a number",
+    "bool_type": "true or false",
     "list_type": "a list",
     "model_type": "a section with keys of its own",
     "greater_than": "more than {gt:g}",

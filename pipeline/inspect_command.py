@@ -18,7 +18,7 @@ from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph.graph_store import FloatArray
 from peg_core.graph.graph_summary import plain_ids, summarise_graph
 from peg_core.graph.node_ids import NodeIds
-from pipeline.artifact import ArtifactStore
+from pipeline.artifact import AnyStore, open_store
 from pipeline.config_loading import load_config
 from pipeline.inspect_display import print_graph, print_movement
 from pipeline.plan import Action
@@ -108,12 +108,14 @@ class FinishedStages:
 
     Args:
         config_file: The configuration.
-        folders: Artifacts of the finished stages, by stage.
+        store: Where its artifacts are.
+        fingerprints: Of the finished stages.
         reasons: Why each of the others would run.
     """
 
     config_file: Path
-    folders: dict[str, Path]
+    store: AnyStore
+    fingerprints: dict[str, str]
     reasons: dict[str, str]
 
     @classmethod
@@ -121,19 +123,22 @@ class FinishedStages:
         from pipeline.runner import plan_run
 
         config = load_config(config_file)
-        store = ArtifactStore(Path(config.store))
         steps = plan_run(config)
-        done = [step for step in steps if step.action is Action.REUSE]
         return cls(
             config_file,
-            {step.stage.name: store.folder(step.stage.name, step.fingerprint) for step in done},
-            {step.stage.name: step.reason for step in steps if step.action is Action.RUN},
+            open_store(config.store),
+            {s.stage.name: s.fingerprint for s in steps if s.action is Action.REUSE},
+            {s.stage.name: s.reason for s in steps if s.action is Action.RUN},
         )
+
+    def folder(self, stage: str) -> Path:
+        """The artifact of a finished stage, on this machine."""
+        return self.store.fetch(stage, self.fingerprints[stage])
 
     def first_of(self, *stages: str) -> str:
         """The first of ``stages`` that is finished."""
         for stage in stages:
-            if stage in self.folders:
+            if stage in self.fingerprints:
                 return stage
         wanted = [f"{stage} ({self.reasons[stage]})" for stage in stages if stage in self.reasons]
         raise PegError(
@@ -146,7 +151,7 @@ def find_graph(target: Path) -> Path:
     """The folder of the graph store that the user means."""
     if not target.is_dir():
         stages = FinishedStages.of(target)
-        return stages.folders[stages.first_of("ingest")]
+        return stages.folder(stages.first_of("ingest"))
     if not (target / "indptr.npy").exists():
         raise PegError(f"{target} is not a graph store: it has no indptr.npy; {STORES_HINT}")
     return target
@@ -185,8 +190,8 @@ def open_positions(target: Path) -> Positions:
 
     stages = FinishedStages.of(target)
     stage = stages.first_of("encode_all", "encode")
-    file = positions_file(stages.folders[stage], 0)
-    ids = NodeIds.open(stages.folders["ingest"]) if "ingest" in stages.folders else None
+    file = positions_file(stages.folder(stage), 0)
+    ids = NodeIds.open(stages.folder("ingest")) if "ingest" in stages.fingerprints else None
     return Positions(file, stage, _load_array(file), ids)
 
 

@@ -24,7 +24,7 @@ class StoreBusy(PegError):
     """Another run holds the store."""
 
     @classmethod
-    def held_by(cls, holder: dict[str, Any], path: Path) -> Self:
+    def held_by(cls, holder: dict[str, Any], path: Path | str) -> Self:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(holder["started"]))
         return cls(
             f"the store is in use by process {holder['pid']} on {holder['host']} since {since}; "

@@ -32,7 +32,11 @@ class Identity:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Written last: an artifact without one does not exist."""
+    """Written last: an artifact without one does not exist.
+
+    Args:
+        files: Name to bytes of the other files, where the store is remote: what must arrive.
+    """
 
     identity: Identity
     fingerprint: str
@@ -43,6 +47,7 @@ class Manifest:
     counts: dict[str, Any] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    files: dict[str, int] = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
         write_json(folder / MANIFEST_NAME, dataclasses.asdict(self))
@@ -53,5 +58,9 @@ class Manifest:
         path = folder / MANIFEST_NAME
         if not path.exists():
             return None
-        values = json.loads(path.read_text())
+        return cls.of(json.loads(path.read_text()))
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Manifest:
+        """The manifest of a decoded file."""
         return cls(**{**values, "identity": Identity(**values["identity"])})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 from peg_core.errors import ConfigError, nearest_hint
@@ -13,6 +12,7 @@ from peg_core.graph.edge_table import find_parquet_files
 from pipeline.config import PipelineConfig
 from pipeline.manifest import Identity, Manifest
 from pipeline.stage import Stage
+from pipeline.storage import file_facts
 
 
 class Action(Enum):
@@ -81,12 +81,7 @@ def forced_stages(
 
 
 def _file_facts(location: str) -> list[dict[str, Any]]:
-    return [_one_file(file) for file in find_parquet_files(location)]
-
-
-def _one_file(file: Path) -> dict[str, Any]:
-    facts = file.stat()
-    return {"path": str(file), "bytes": facts.st_size, "modified_ns": facts.st_mtime_ns}
+    return [file_facts(file) for file in find_parquet_files(location)]
 
 
 def _why(stage: Stage, identity: Identity, before: Manifest | None) -> str:

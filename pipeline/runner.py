@@ -7,23 +7,21 @@ import shutil
 import time
 from collections.abc import Collection
 from datetime import UTC, datetime
-from pathlib import Path
 
 from peg_core.errors import InputError
-from pipeline.artifact import ArtifactStore
+from pipeline.artifact import AnyStore, open_store
 from pipeline.config import PipelineConfig
-from pipeline.lease import Lease
 from pipeline.manifest import Manifest
 from pipeline.plan import Action, Step, make_plan
 from pipeline.progress import RunDisplay
-from pipeline.stage import StageContext
+from pipeline.stage import StageContext, no_comment
 from pipeline.stages import STAGES
 from workers.cluster import Cluster, ClusterSettings
 
 
 def plan_run(config: PipelineConfig, *, forced: Collection[str] = ()) -> list[Step]:
     """What :func:`run_pipeline` would do."""
-    store = ArtifactStore(Path(config.store))
+    store = open_store(config.store)
     return make_plan(STAGES.values(), config, find=store.find, newest=store.newest, forced=forced)
 
 
@@ -31,11 +29,11 @@ def run_pipeline(
     config: PipelineConfig, display: RunDisplay, *, forced: Collection[str] = ()
 ) -> dict[str, Manifest]:
     """Run what the plan asks for; returns the manifests of all stages."""
-    store = ArtifactStore(Path(config.store))
+    store = open_store(config.store)
     plan_run(config, forced=forced)  # bad input is told before anything is written
     cluster = Cluster(cluster_settings(config))
     manifests: dict[str, Manifest] = {}
-    with Lease(store.root):
+    with store.lease():
         try:
             for step in plan_run(config, forced=forced):
                 if step.action is Action.REUSE:
@@ -48,13 +46,14 @@ def run_pipeline(
                 store.point_current(step.stage.name, step.fingerprint)
         finally:
             cluster.close()
+            store.close()
     return manifests
 
 
 def _run_step(
     step: Step,
     config: PipelineConfig,
-    store: ArtifactStore,
+    store: AnyStore,
     cluster: Cluster,
     display: RunDisplay,
 ) -> Manifest:
@@ -63,11 +62,12 @@ def _run_step(
     started, clock = datetime.now(UTC), time.monotonic()
     folder = store.prepare(name, step.fingerprint, afresh=step.forced)
     inputs = {
-        other: store.folder(other, fingerprint)
+        other: store.fetch(other, fingerprint)
         for other, fingerprint in step.identity.inputs.items()
     }
-    newest = store.newest(name)
-    previous = newest and (newest, store.folder(name, newest.fingerprint))
+    # only a stage that explains its reruns builds on its previous artifact: others need no copy
+    newest = store.newest(name) if step.stage.explain is not no_comment else None
+    previous = (newest, store.fetch(name, newest.fingerprint)) if newest is not None else None
     try:
         result = step.stage.run(
             StageContext(config, folder, inputs, cluster, line, step.identity, previous)
@@ -92,7 +92,7 @@ def _run_step(
         details=result.details,
         warnings=result.warnings,
     )
-    manifest.write(folder)
+    manifest = store.commit(manifest, folder)
     display.finish(name, line, manifest.seconds, manifest.counts)
     for warning in manifest.warnings:
         display.warn(warning)
@@ -110,4 +110,5 @@ def cluster_settings(config: PipelineConfig) -> ClusterSettings:
         gpus_per_worker=cluster.gpus_per_worker,
         task_memory_bytes=cluster.task_memory,
         retries=cluster.retries,
+        distribute_encoding_above=cluster.distribute_encoding_above,
     )

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
+import sys
+import threading
+import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import polars as pl
+import pyarrow.fs as pafs
 import pytest
 import ray
 import torch
@@ -163,3 +169,125 @@ def small_pipeline(small_config: Path) -> PipelineConfig:
 @pytest.fixture
 def display() -> RunDisplay:
     return RunDisplay(Console(quiet=True))
+
+
+class ObjectStore:
+    """A real S3 server (moto) on loopback, in a process of its own."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._buckets = 0
+
+    def options(self, port: int | None = None) -> str:
+        return f"?endpoint_override=127.0.0.1:{port or self.port}&scheme=http&region=us-east-1"
+
+    def new_bucket(self) -> str:
+        """The name of an empty bucket."""
+        self._buckets += 1
+        name = f"bucket-{self._buckets}"
+        filesystem = pafs.S3FileSystem(
+            endpoint_override=f"127.0.0.1:{self.port}",
+            scheme="http",
+            region="us-east-1",
+            allow_bucket_creation=True,
+        )
+        filesystem.create_dir(name)
+        return name
+
+    def require_login(self, *, needed: bool) -> None:
+        """From now on keys are checked, or they are not."""
+        self._post("reset-auth", b"0" if needed else b"inf")
+
+    def _post(self, action: str, data: bytes = b"") -> None:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/moto-api/{action}",
+            data=data,
+            headers={"Content-Type": "text/plain"},
+        )
+        urllib.request.urlopen(request, timeout=10).close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[ObjectStore]:
+    """Needs moto and flask, in this interpreter or in that of ``PEG_MOTO_PYTHON``."""
+    python = os.environ.get("PEG_MOTO_PYTHON", sys.executable)
+    found = subprocess.run([python, "-c", "import moto.server, flask_cors"], capture_output=True)
+    if found.returncode:
+        pytest.skip("no S3 server: install moto[s3], flask and flask-cors, or set PEG_MOTO_PYTHON")
+    # set before anything talks to a store: the SDK reads them once, Ray workers inherit them
+    os.environ["AWS_ACCESS_KEY_ID"] = os.environ["AWS_SECRET_ACCESS_KEY"] = "testing"
+    os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
+    store = ObjectStore(free_port())
+    command = [python, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(store.port)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(150):
+            try:
+                socket.create_connection(("127.0.0.1", store.port), timeout=1).close()
+                break
+            except OSError:
+                assert process.poll() is None
+                time.sleep(0.2)
+        yield store
+    finally:
+        process.terminate()
+        process.wait()
+
+
+class CuttingProxy:
+    """Passes bytes on to a port; a connection is cut once ``cut_after`` bytes were sent.
+
+    Args:
+        cuts: How many connections are cut before all pass.
+    """
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self.cut_after, self.cuts, self.was_cut = 0, 0, 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._target))
+            for pair in ((client, server, True), (server, client, False)):
+                threading.Thread(target=self._pump, args=pair, daemon=True).start()
+
+    def _pump(self, source: socket.socket, sink: socket.socket, sending: bool) -> None:
+        passed = 0
+        try:
+            while data := source.recv(65536):
+                passed += len(data)
+                if sending and self.was_cut < self.cuts and passed > self.cut_after:
+                    self.was_cut += 1
+                    break
+                sink.sendall(data)
+        except OSError:
+            pass
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+
+
+@pytest.fixture
+def cutting_proxy(object_store: ObjectStore) -> Iterator[CuttingProxy]:
+    """A bad network in front of the object store."""
+    proxy = CuttingProxy(object_store.port)
+    yield proxy
+    proxy.close()

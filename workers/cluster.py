@@ -48,6 +48,7 @@ class ClusterSettings:
     gpus_per_worker: float = 0
     task_memory_bytes: int = 2 * 10**9
     retries: int = 3
+    distribute_encoding_above: int = 2_000_000
 
 
 class Cluster:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_features import input_features, load_features
+from peg_core.graph.node_features import NodeFeatures, input_features
 from peg_core.models.message_graph import MessageGraph
 from peg_core.models.model_file import load_model
 from workers.encode_tasks import load_positions
@@ -22,7 +22,7 @@ class EmbedRequest:
 
     Args:
         graph: The edges that carry messages.
-        features: Folder of the ingested graph, for its node features.
+        features: What the model reads of the nodes.
         positions: Encodings of ``graph``.
         out: Folder for ``layer-<k>.npy``; the last layer is the embedding.
         rows_memory_bytes: What the messages of one step may take.
@@ -57,7 +57,7 @@ def allocate_layers(request: EmbedRequest) -> int:
 def embed_task(request: EmbedRequest, layer: int, start: int, stop: int) -> Result:
     """Rows ``start .. stop`` of one layer, written in place; doing it twice changes nothing."""
     graph = GraphStore.open(request.graph)
-    features = load_features(request.features)
+    features = NodeFeatures.open(request.features)
     positions = load_positions(request.positions, request.num_encodings, num_nodes=graph.num_nodes)
     model = load_model(request.model)
     degrees = 1.0 + graph.weighted_degrees
@@ -67,9 +67,7 @@ def embed_task(request: EmbedRequest, layer: int, start: int, stop: int) -> Resu
     def rows_of(nodes: np.ndarray) -> torch.Tensor:
         if before is not None:
             return torch.from_numpy(before[nodes])
-        if features is not None:
-            return torch.from_numpy(np.asarray(features[nodes], dtype=np.float32))
-        return torch.from_numpy(input_features(graph, None, 0, graph.num_nodes)[nodes])
+        return torch.from_numpy(input_features(features, graph, positions, nodes))
 
     width = model.spec.hidden if layer else model.spec.in_channels
     edges_per_step = max(1, request.rows_memory_bytes // (4 * max(width, model.spec.hidden)))

@@ -40,19 +40,28 @@ class EncodeRequest:
 
 def encode_task(request: EncodeRequest) -> Result:
     """Encode a graph; a training graph is first shown to hold none of the held-out links."""
-    leaks: dict[str, int] = {}
-    if request.split is None:
-        assert request.graph is not None
-        graph = GraphStore.open(request.graph)
-    else:
-        split = SplitStore(request.split)
-        graph = split.graph_without(request.fold)
-        leaks = require_no_leaks(
-            graph, hidden_links(split, request.fold), place=f"the graph encoded for {request.out}"
-        )
+    graph, leaks = open_graph(request)
     encoding = ENCODERS[request.kind](**request.parameters).solve(graph, seed=request.seed)
     write_array(request.out, encoding.positions)
     return {"report": encoding.report, "leaks": leaks, "edges": graph.num_edges}
+
+
+def num_nodes(request: EncodeRequest) -> int:
+    """Nodes of the graph to encode; folds have those of the whole graph."""
+    folder = request.graph if request.split is None else request.split / "train_graph"
+    assert folder is not None
+    return GraphStore.open(folder).num_nodes
+
+
+def open_graph(request: EncodeRequest) -> tuple[GraphStore, dict[str, int]]:
+    """The graph to encode, and counts that prove it free of held-out links."""
+    if request.split is None:
+        assert request.graph is not None
+        return GraphStore.open(request.graph), {}
+    split = SplitStore(request.split)
+    graph = split.graph_without(request.fold)
+    place = f"the graph encoded for {request.out}"
+    return graph, require_no_leaks(graph, hidden_links(split, request.fold), place=place)
 
 
 def hidden_links(

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from peg_core.atomic_file import atomic_path
-from peg_core.errors import InputError, PegError
-from peg_core.graph.edge_table import RowGroup, open_parquet
+from peg_core.errors import PegError
+from peg_core.graph.edge_table import RowGroup, open_parquet, read_error
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
@@ -80,7 +80,7 @@ def _batches(groups: list[RowGroup]) -> Iterator[pa.Table]:
         ):
             yield pa.Table.from_batches([batch])
     except (pa.ArrowException, OSError) as error:
-        raise InputError.unreadable(file, error) from error
+        raise read_error(file, error) from error
 
 
 def _score_batch(

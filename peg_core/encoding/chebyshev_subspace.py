@@ -1,4 +1,4 @@
-"""Chebyshev-filtered subspace iteration (CheFSI): for warm starts and many machines.
+"""Chebyshev-filtered subspace iteration (CheFSI): the form for many machines.
 
 All columns are filtered independently of each other, then rotated by small matrices
 summed over rows: both parts can run as tasks, on column blocks and on row chunks.
@@ -11,7 +11,11 @@ import numpy.typing as npt
 
 from peg_core.encoding.chebyshev_filter import ChebyshevFilter, choose_degree
 from peg_core.encoding.eigenpairs import Eigenpairs, residual_limits
-from peg_core.encoding.normalised_operator import NormalisedOperator, rayleigh_quotients
+from peg_core.encoding.normalised_operator import (
+    NormalisedOperator,
+    rayleigh_quotients,
+    sorted_eigenpairs,
+)
 from peg_core.encoding.row_chunks import gram, rotate, subtract_projection
 from peg_core.encoding.sparse_product import BLOCK_WIDTHS
 from peg_core.graph.graph_store import FloatArray
@@ -33,7 +37,7 @@ def solve_chebyshev(
     stream: np.random.Generator,
     start: FloatArray | None = None,
 ) -> Eigenpairs:
-    """The smallest non-zero eigenvalues of L, from vectors near them.
+    """The smallest non-zero eigenvalues of L; accurate columns are locked.
 
     Args:
         operator: The normalised adjacency of a connected component.
@@ -64,15 +68,7 @@ def solve_chebyshev(
             lower=-1.0, cut=float(values[-1]), highest=float(values[0]), precision=precision
         )
         filter_columns(operator, chebyshev, columns[:, locked:])
-    values, residuals = rayleigh_quotients(operator, columns[:, :count])
-    order = np.argsort(values, kind="stable")
-    return Eigenpairs(
-        values[order],
-        columns[:, order],
-        residuals[order],
-        solver="chebyshev",
-        applications=operator.applications,
-    )
+    return sorted_eigenpairs(operator, columns[:, :count], solver="chebyshev")
 
 
 def filter_columns(

@@ -15,6 +15,7 @@ from peg_core.encoding.row_chunks import (
     subtract_projection,
     subtract_scaled,
 )
+from peg_core.graph.graph_store import FloatArray
 
 PROBES = 8
 STEPS = 40
@@ -46,26 +47,37 @@ class DensityOfStates:
         return float(self.nodes.max())
 
     def value_at(self, number: float) -> float:
-        """The eigenvalue with about ``number`` eigenvalues above it."""
+        """An eigenvalue with at least about ``number`` eigenvalues above it.
+
+        Counts are taken as steps: interpolating them would put eigenvalues into a
+        gap of the spectrum, and a filter that cuts there enlarges too few.
+        """
         grid = np.unique(self.nodes)[::-1]
-        mean = np.mean(
-            [
-                np.interp(-grid, -nodes, counts)
-                for nodes, counts in zip(self.nodes, self.counts, strict=True)
-            ],
-            axis=0,
-        )
-        return float(np.interp(number, mean, grid))
+        total = np.zeros(len(grid))
+        for nodes, counts in zip(self.nodes, self.counts, strict=True):
+            passed = np.searchsorted(-nodes, -grid, side="right")
+            total += np.concatenate([[0.0], counts])[passed]
+        place = int(np.searchsorted(total / len(self.nodes), number))
+        return float(grid[min(place, len(grid) - 1)])
 
 
-def estimate_density(operator: NormalisedOperator, stream: np.random.Generator) -> DensityOfStates:
+def estimate_density(
+    operator: NormalisedOperator,
+    stream: np.random.Generator,
+    *,
+    steps: int = STEPS,
+    deflated: FloatArray | None = None,
+) -> DensityOfStates:
     """Stochastic Lanczos quadrature; the null vector of L is left out.
 
     Args:
         operator: The normalised adjacency.
         stream: Draws the probes.
+        steps: Products with N per probe.
+        deflated: Orthonormal columns whose span is left out too, [num_nodes, any].
     """
-    diagonal, off_diagonal = _lanczos(operator, stream)
+    left_out = [operator.null_vector(), *([] if deflated is None else [deflated])]
+    diagonal, off_diagonal = _lanczos(operator, stream, steps, left_out)
     nodes, counts = [], []
     for probe in range(PROBES):
         values, vectors = scipy.linalg.eigh_tridiagonal(diagonal[probe], off_diagonal[probe, :-1])
@@ -76,22 +88,28 @@ def estimate_density(operator: NormalisedOperator, stream: np.random.Generator) 
     return DensityOfStates(np.array(nodes), np.array(counts))
 
 
-def _lanczos(operator: NormalisedOperator, stream: np.random.Generator) -> tuple[Array, Array]:
+def _lanczos(
+    operator: NormalisedOperator,
+    stream: np.random.Generator,
+    steps: int,
+    left_out: list[FloatArray],
+) -> tuple[Array, Array]:
     """Coefficients of ``PROBES`` independent Lanczos runs, [probes, steps] each."""
-    null = operator.null_vector()
     current = stream.standard_normal((operator.num_nodes, PROBES), dtype=np.float32)
     current = current.astype(operator.dtype, copy=False)
-    subtract_projection(null, gram(null, current), current)
+    for columns in left_out:
+        subtract_projection(columns, gram(columns, current), current)
     current /= np.linalg.norm(current, axis=0)
     before = np.zeros_like(current)
-    diagonal, off_diagonal = np.zeros((PROBES, STEPS)), np.zeros((PROBES, STEPS))
-    for step in range(STEPS):
+    diagonal, off_diagonal = np.zeros((PROBES, steps)), np.zeros((PROBES, steps))
+    for step in range(steps):
         image = operator.multiply(current)
         if step:
             subtract_scaled(before, off_diagonal[:, step - 1], image)
         diagonal[:, step] = column_products(image, current)
         subtract_scaled(current, diagonal[:, step], image)
-        subtract_projection(null, gram(null, image), image)
+        for columns in left_out:
+            subtract_projection(columns, gram(columns, image), image)
         length = np.sqrt(column_products(image, image))
         # an exhausted Krylov space: what follows has no weight
         off_diagonal[:, step] = np.where(length < EXHAUSTED, 0.0, length)

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from peg_core.errors import nearest_hint
 from peg_core.graph.graph_store import GraphStore
 
-
 KIND_NAMES: dict[type, str] = {int: "whole number", float: "number", str: "text", bool: "yes or no"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from peg_core.encoding.eigenpairs import Eigenpairs
 from peg_core.encoding.row_chunks import column_products, scale_rows, subtract_scaled
 from peg_core.encoding.sparse_product import BLOCK_WIDTHS, balanced_rows, recurrence_step
 from peg_core.graph.graph_store import FloatArray, GraphStore
@@ -103,6 +104,17 @@ def rayleigh_quotients(
         values.append(value)
         residuals.append(residual)
     return np.concatenate(values), np.concatenate(residuals)
+
+
+def sorted_eigenpairs(
+    operator: NormalisedOperator, columns: FloatArray, *, solver: str
+) -> Eigenpairs:
+    """Orthonormal Ritz vectors as eigenpairs, by their eigenvalue of L."""
+    values, residuals = rayleigh_quotients(operator, columns)
+    order = np.argsort(values, kind="stable")
+    return Eigenpairs(
+        values[order], columns[:, order], residuals[order], solver, operator.applications
+    )
 
 
 def _quotients_of_block(

@@ -15,6 +15,7 @@ from peg_core.encoding.block_krylov_schur import solve_krylov_schur
 from peg_core.encoding.chebyshev_subspace import solve_chebyshev
 from peg_core.encoding.eigenpairs import Eigenpairs
 from peg_core.encoding.normalised_operator import NormalisedOperator
+from peg_core.encoding.subspace_refinement import refine_subspace
 from peg_core.encoding.thread_spans import one_blas_thread
 from peg_core.graph.graph_store import FloatArray, GraphStore
 
@@ -36,7 +37,7 @@ class SolverOptions:
     """How to solve.
 
     Args:
-        solver: "auto" is "krylov_schur", or "chebyshev" where a start is given.
+        solver: "auto" is "krylov_schur", after an attempt to refine a given start.
         tolerance: Largest ``||L u - lambda u||`` of the wanted vectors.
     """
 
@@ -66,7 +67,8 @@ def solve_component(
         extra: Further eigenpairs whose eigenvalues are of interest.
         options: How to solve.
         stream: Randomness of this component alone.
-        start: Vectors near the wanted ones, [num_nodes, any], or None.
+        start: Vectors near the wanted ones, [num_nodes, any], or None. Where it can be
+            refined, only the wanted eigenpairs are returned.
     """
     if is_dense(graph.num_nodes, wanted + extra):
         return solve_dense(graph, count=min(wanted + extra, graph.num_nodes - 1))
@@ -87,32 +89,32 @@ def _iterate_to_tolerance(
     start: FloatArray | None,
 ) -> Eigenpairs:
     """In float32 where that is enough, else in float64."""
-    pairs = _iterate(graph, kind, wanted, extra, options, stream, start)
+    pairs = _iterate(NormalisedOperator(graph, kind), wanted, extra, options, stream, start)
     if kind is np.float32 and float(pairs.residuals[:wanted].max()) > options.tolerance:
-        logger.info("float32 ended at %.1e, going on in float64", pairs.residuals.max())
-        again = replace(options, solver="chebyshev")
-        pairs = _iterate(graph, np.float64, wanted, extra, again, stream, pairs.vectors)
+        logger.info("float32 ended at a residual of %.1e: float64", pairs.residuals.max())
+        again = replace(options, solver="krylov_schur")
+        pairs = _iterate(NormalisedOperator(graph, np.float64), wanted, extra, again, stream, None)
     return pairs
 
 
 def _iterate(
-    graph: GraphStore,
-    kind: type[np.floating[Any]],
+    operator: NormalisedOperator,
     wanted: int,
     extra: int,
     options: SolverOptions,
     stream: np.random.Generator,
     start: FloatArray | None,
 ) -> Eigenpairs:
-    operator = NormalisedOperator(graph, kind)
     tolerance = options.tolerance
-    if options.solver == "chebyshev" or (options.solver == "auto" and start is not None):
-        return solve_chebyshev(
-            operator, wanted=wanted, extra=extra, tolerance=tolerance, stream=stream, start=start
+    if start is not None and options.solver == "auto":
+        pairs = refine_subspace(
+            operator, wanted=wanted, tolerance=tolerance, stream=stream, start=start
         )
-    return solve_krylov_schur(
-        operator, wanted=wanted, extra=extra, tolerance=tolerance, stream=stream
-    )
+        if pairs is not None:
+            return pairs
+        logger.info("no gap after %d eigenvalues: the start does not help", wanted)
+    solve = solve_chebyshev if options.solver == "chebyshev" else solve_krylov_schur
+    return solve(operator, wanted=wanted, extra=extra, tolerance=tolerance, stream=stream)
 
 
 def solve_dense(graph: GraphStore, *, count: int) -> Eigenpairs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 from peg_core.encoding import ENCODERS
@@ -9,6 +10,7 @@ from peg_core.splits.split_store import NO_FOLD
 from pipeline.config import PipelineConfig
 from pipeline.stage import Stage, StageContext, StageResult
 from workers.encode_tasks import EncodeRequest, encode_task, positions_file
+from workers.large_eigenmaps import encode_large, is_large
 from workers.task_map import Result, Shard, task_map
 
 
@@ -41,17 +43,22 @@ def run(context: StageContext) -> StageResult:
 
 
 def encode_graphs(context: StageContext, requests: list[EncodeRequest]) -> StageResult:
-    """Run the encodings side by side and gather their reports."""
+    """Run the encodings side by side, large ones one after the other; gather their reports."""
     names = [f"{request.out.parent.name}-{request.out.stem}" for request in requests]
-    results = task_map(
+    folder = context.folder.absolute()
+    for name, request in zip(names, requests, strict=True):
+        if is_large(context.cluster.settings, request):
+            _encode_large(context, name, request)
+    results = task_map(  # graphs that are encoded by now have their marker
         context.cluster,
         encode_task,
         [Shard(name, {"request": request}) for name, request in zip(names, requests, strict=True)],
-        markers=context.folder.absolute() / "done",
+        markers=folder / "done",
         on_progress=lambda p: context.progress.update(
             p.done, p.total, f"{p.done}/{p.total} graphs"
         ),
     )
+    shutil.rmtree(folder / "work", ignore_errors=True)
     leaked = sum(sum(result["leaks"].values()) for result in results)
     return StageResult(
         counts={"graphs": len(requests), "leaked_links": leaked, **_quality(results)},
@@ -70,6 +77,19 @@ def _quality(results: list[Result]) -> dict[str, float]:
         **({"largest_residual": max(residuals)} if residuals else {}),
         **({"smallest_gap": min(gaps)} if gaps else {}),
     }
+
+
+def _encode_large(context: StageContext, name: str, request: EncodeRequest) -> None:
+    folder = context.folder.absolute()
+    encode_large(
+        context.cluster,
+        request,
+        work=folder / "work" / name,
+        marker=folder / "done" / f"{name}.json",
+        tell=lambda what, p: context.progress.update(
+            p.done, p.total, f"{name}: {what} {p.done}/{p.total}"
+        ),
+    )
 
 
 def _warnings(names: list[str], results: list[Result]) -> list[str]:

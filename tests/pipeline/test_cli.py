@@ -23,14 +23,24 @@ def test_help_teaches(arguments):
 def test_plan_shows_every_stage_and_starts_nothing(small_config):
     result = invoke("plan", str(small_config))
     assert result.exit_code == 0
-    for stage in ("ingest", "split", "encode", "train", "embed", "evaluate", "score", "report"):
+    for stage in (
+        "ingest",
+        "features",
+        "split",
+        "encode",
+        "train",
+        "embed",
+        "evaluate",
+        "score",
+        "report",
+    ):
         assert stage in result.output
     assert not (small_config.parent / "store").exists()
 
 
 def test_status_of_a_pipeline_that_never_ran(small_config):
     result = invoke("status", str(small_config))
-    assert result.output.count("missing") == 10
+    assert result.output.count("missing") == 11
 
 
 def test_errors_go_to_stderr_without_a_traceback(tmp_path):

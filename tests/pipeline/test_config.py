@@ -164,6 +164,8 @@ def test_files_of_held_out_edges_are_needed_together():
         ("cluster: {task_memory: 0GB}", "needed more than 0"),
         ("model: {kind: pge}", "no model 'pge'; known: "),
         ("model: {kind: pge}", "did you mean 'peg'?"),
+        ("features: {kind: one_hat}", "did you mean 'one_hot'?"),
+        ("features: {standardise: maybe}", "found the text 'maybe', needed true or false"),
     ],
 )
 def test_wrong_values_are_explained_in_words(section, expected):
@@ -253,6 +255,32 @@ configs = st.fixed_dictionaries(
         ),
     }
 )
+
+
+def test_one_feature_column_is_a_list_of_one():
+    nodes = MINIMAL + "  nodes: n.parquet\n"
+    assert load(nodes + "  features: x\n").graph.features == ["x"]
+    assert load(nodes + "  features: [days, views]\n").graph.features == ["days", "views"]
+    assert "found 5, needed a list" in the_problem(nodes + "  features: 5\n")
+    assert "graph.features.1: found 5, needed text" in the_problem(nodes + "  features: [x, 5]\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("  features: x\n", "graph.features: `features` needs `nodes`, the table"),
+        ("  label: y\n", "graph.label: `label` needs `nodes`"),
+        ("  node_split: part\n", "graph.node_split: `node_split` needs `nodes`"),
+        ("  feature_width: 9\n", "graph.feature_width: `feature_width` needs `features` to name"),
+        (
+            "features: {kind: node}\n",
+            "features.kind: `features.kind: node` needs node features; set `graph.nodes` and "
+            "`graph.features`, or another kind",
+        ),
+    ],
+)
+def test_what_a_node_table_is_needed_for_is_told_at_the_key(text, expected):
+    assert expected in the_problem(MINIMAL + text)
 
 
 @given(values=configs)

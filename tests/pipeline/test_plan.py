@@ -7,8 +7,8 @@ from pipeline.plan import Action, forced_stages, make_plan
 from pipeline.stages import STAGES
 
 EVERY_STAGE = [
-    "ingest", "split", "encode", "train", "embed", "evaluate", "encode_all", "embed_all", "score",
-    "report",
+    "ingest", "features", "split", "encode", "train", "embed", "evaluate", "encode_all",
+    "embed_all", "score", "report",
 ]  # fmt: skip
 
 
@@ -62,7 +62,16 @@ def test_everything_runs_the_first_time_and_nothing_the_second(small_pipeline, a
     ("section", "values", "expected"),
     [
         ("train", {"lr": 0.5}, ["train", "embed", "evaluate", "embed_all", "score", "report"]),
-        ("split", {"seed": 9}, [s for s in EVERY_STAGE if s not in ("ingest", "encode_all")]),
+        (
+            "split",
+            {"seed": 9},
+            [s for s in EVERY_STAGE if s not in ("ingest", "features", "encode_all")],
+        ),
+        (
+            "features",
+            {"dimensions": 3},
+            ["features", "train", "embed", "evaluate", "embed_all", "score", "report"],
+        ),
         ("evaluate", {"hits": [3]}, ["evaluate", "report"]),
         ("score", {"shard_rows": 50}, ["score", "report"]),
         ("cluster", {"workers": 7, "cpus_per_worker": 3}, []),
@@ -110,7 +119,10 @@ def test_without_candidates_nothing_is_scored(small_pipeline):
 def test_force_runs_one_stage_and_from_all_that_follow(small_pipeline, artifacts):
     assert to_run(artifacts.plan(small_pipeline, {"encode"})) == ["encode"]
     forced = forced_stages(list(STAGES), start_from="evaluate", force=["ingest"])
-    assert to_run(artifacts.plan(small_pipeline, forced)) == ["ingest", *EVERY_STAGE[5:]]
+    assert to_run(artifacts.plan(small_pipeline, forced)) == [
+        "ingest",
+        *EVERY_STAGE[EVERY_STAGE.index("evaluate") :],
+    ]
 
 
 def test_an_unknown_stage_is_refused_with_the_nearest():

@@ -84,6 +84,21 @@ def test_warm_start_from_the_solution_needs_few_applications(connected_graphs):
         stream=random_stream(seed=1, purpose="test"),
         start=cold.vectors,
     )
-    assert warm.solver == "chebyshev"
+    assert warm.solver == "refined start"
     assert warm.applications * 2 < cold.applications
     assert sine_of_largest_angle(cold.vectors[:, :9], warm.vectors[:, :9]) < 1e-2
+
+
+def test_start_without_a_gap_falls_back_to_a_cold_solve(connected_graphs, dense_spectra):
+    graph = connected_graphs["random"]
+    start = np.random.default_rng(0).standard_normal((graph.num_nodes, 20))
+    pairs = solve_component(
+        graph,
+        wanted=20,
+        extra=1,
+        options=SolverOptions("auto", 1e-4),
+        stream=random_stream(seed=1, purpose="test"),
+        start=start,
+    )
+    assert pairs.solver == "krylov_schur"
+    np.testing.assert_allclose(pairs.values[:20], dense_spectra["random"][0][1:21], atol=1e-5)

@@ -1,0 +1,97 @@
+"""The whole pipeline with everything in an object store, over HTTP."""
+
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from peg_core.errors import PegError
+from peg_core.object_url import ObjectUrl
+from pipeline import remote_lease
+from pipeline.plan import Action
+from pipeline.runner import plan_run, run_pipeline
+from pipeline.storage import Storage
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(remote_lease, "SETTLE_SECONDS", 0.2)
+    monkeypatch.setenv("PEG_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def remote(object_store, cluster, small_pipeline, tmp_path):
+    """The small pipeline, its inputs and its store in a bucket."""
+    bucket, options = object_store.new_bucket(), object_store.options()
+    inputs = Storage(f"s3://{bucket}/in{options}")
+    inputs._upload_file(tmp_path / "edges.parquet", "edges/day=1/part.parquet")
+    inputs._upload_file(tmp_path / "candidates.parquet", "candidates.parquet")
+    return small_pipeline.model_copy(
+        update={
+            "store": f"s3://{bucket}/store{options}",
+            "graph": small_pipeline.graph.model_copy(update={"edges": inputs.location("edges")}),
+            "score": small_pipeline.score.model_copy(
+                update={"candidates": inputs.location("*.parquet")}
+            ),
+        }
+    )
+
+
+def actions(config):
+    return {step.action for step in plan_run(config)}
+
+
+def test_a_run_is_reused_and_brought_to_an_empty_cache(
+    remote, small_pipeline, display, cache, tmp_path
+):
+    manifests = run_pipeline(remote, display)
+    store = Storage(remote.store)
+    assert store.read_json("current.json") == {n: m.fingerprint for n, m in manifests.items()}
+    assert store.files("lease") == []
+    assert actions(remote) == {Action.REUSE}
+    assert run_pipeline(remote, display) == manifests
+
+    shutil.rmtree(cache)
+    assert actions(remote) == {Action.REUSE}
+    again = run_pipeline(remote, display, forced={"score"})
+    fetched = {path.parent.name for path in cache.glob("*/entries/*/*")}
+    assert {"ingest", "train", "embed_all", "score"} <= fetched
+    store.download_folder(f"score/{again['score'].fingerprint}", tmp_path / "scores")
+    scores = pl.read_parquet(tmp_path / "scores" / "*.parquet")
+    candidates = pl.read_parquet(small_pipeline.score.candidates)
+    assert scores.select("src", "dst", "note").equals(candidates.select("src", "dst", "note"))
+
+
+def test_a_connection_cut_in_mid_write_leaves_no_half_artifact(
+    remote, object_store, cutting_proxy, display
+):
+    url = ObjectUrl.parse(remote.store)
+    options = object_store.options(cutting_proxy.port).removeprefix("?")
+    broken = remote.model_copy(update={"store": f"s3://{url.path}?{options}", "score": None})
+    # the lease and small files pass, the first larger file of an artifact never does
+    cutting_proxy.cut_after, cutting_proxy.cuts = 4_000, 10_000
+    with pytest.raises(PegError, match=r"cannot write .*check the network"):
+        run_pipeline(broken, display)
+    assert cutting_proxy.was_cut > 0
+    direct = Storage(remote.store)
+    for file in direct.files():
+        if file.name.endswith("/manifest.json"):
+            folder = str(Path(file.name).parent)
+            sizes = {f.name[len(folder) + 1 :]: f.bytes for f in direct.files(folder)}
+            needed = direct.read_json(file.name)["files"]
+            assert needed.items() <= sizes.items()
+    cutting_proxy.cuts = 0
+    manifests = run_pipeline(broken, display)
+    assert actions(broken) == {Action.REUSE}
+    assert "evaluate" in manifests
+
+
+def test_a_missing_bucket_is_told_before_any_work(remote, object_store, display, cache):
+    wrong = remote.model_copy(update={"store": f"s3://no-such-bucket/x{object_store.options()}"})
+    with pytest.raises(PegError, match=r"no-such-bucket.*create the bucket"):
+        run_pipeline(wrong, display)
+    assert not list(cache.glob("*/entries/*"))
