@@ -30,6 +30,10 @@ from pipeline.progress import RunDisplay
 from workers.cluster import Cluster, ClusterSettings
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+# Before Ray starts, so that its workers inherit them: keys for the S3 server on loopback.
+os.environ.setdefault("AWS_ACCESS_KEY_ID", "testing")
+os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "testing")
+os.environ.setdefault("AWS_EC2_METADATA_DISABLED", "true")
 # Compiling kernels and noisy machines make deadlines meaningless.
 settings.register_profile("peg", deadline=None, max_examples=50, derandomize=True)
 settings.load_profile("peg")
@@ -220,9 +224,6 @@ def object_store() -> Iterator[ObjectStore]:
     found = subprocess.run([python, "-c", "import moto.server, flask_cors"], capture_output=True)
     if found.returncode:
         pytest.skip("no S3 server: install moto[s3], flask and flask-cors, or set PEG_MOTO_PYTHON")
-    # set before anything talks to a store: the SDK reads them once, Ray workers inherit them
-    os.environ["AWS_ACCESS_KEY_ID"] = os.environ["AWS_SECRET_ACCESS_KEY"] = "testing"
-    os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     store = ObjectStore(free_port())
     command = [python, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(store.port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -209,9 +209,12 @@ class SubspaceIteration:
         shared = {"component": self.component, "vectors": vectors, "kind": kind}
         count = self.wanted + self.extra
         shards = [
-            Shard(f"measure-{block:03d}", {**shared, "block": block, "count": count - begin})
+            Shard(
+                f"measure-{block:03d}",
+                {**shared, "block": block, "count": min(columns.stop, count) - columns.start},
+            )
             for block in self.layout.blocks[first:]
-            if (begin := self.layout.columns(block).start) < count
+            if (columns := self.layout.columns(block)).start < count
         ]
         return self._map(number, measure_task, shards)
 

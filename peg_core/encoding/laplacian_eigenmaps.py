@@ -58,7 +58,7 @@ class LaplacianEigenmaps(Encoder):
 
     version: ClassVar[int] = 2
 
-    dimensions: int | str = 128
+    dimensions: int | Literal["auto"] = 128
     tolerance: float = 1e-3
     components: ComponentMode = "merge"
     preset: Preset = "best"

@@ -16,11 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import numba
-
-try:
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-except ImportError:  # then OMP_NUM_THREADS is what limits BLAS
-    threadpool_limits = None
+from threadpoolctl import threadpool_limits
 
 # More spans than threads, so that a thread that is held up does not hold up the others.
 SPANS_PER_THREAD = 4
@@ -34,9 +30,6 @@ Result = TypeVar("Result")
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Keep BLAS at one thread, so that its threads do not multiply with ours."""
-    if threadpool_limits is None:
-        yield
-        return
     with threadpool_limits(limits=1, user_api="blas"):
         yield
 

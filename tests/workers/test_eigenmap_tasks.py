@@ -20,6 +20,7 @@ from workers.large_eigenmaps import TileSizes, encode_large, is_large
 pytestmark = pytest.mark.ray
 
 PLAIN = {"preset": "paper", "null_vectors": "deflate"}
+REFERENCE = {"dimensions": 7, "tolerance": 1e-4, "seed": 5, **PLAIN}
 SETTINGS = ClusterSettings(workers=2, distribute_encoding_above=500)
 
 
@@ -86,7 +87,7 @@ def largest_sine(found, expected):
 
 
 def encode(
-    graph, folder, settings=SETTINGS, sizes=(150, 8), tell=lambda _, __: None, seed=0, **parameters
+    graph, folder, settings=SETTINGS, sizes=(150, 4), tell=lambda _, __: None, seed=0, **parameters
 ):
     """Positions and the result in the marker."""
     if not (folder / "graph").exists():
@@ -103,41 +104,52 @@ def encode(
     return np.load(request.out), json.loads((folder / "marker.json").read_text())
 
 
+@pytest.fixture(scope="module")
+def reference(cluster, tmp_path_factory):
+    """Positions and result of an undisturbed run with :data:`REFERENCE`."""
+    return encode(communities(), tmp_path_factory.mktemp("reference"), **REFERENCE)
+
+
 @pytest.mark.parametrize(
-    ("graph", "dimensions"),
+    ("graph", "dimensions", "tolerance"),
     [
-        (communities(), 7),
-        (weighted_communities(), 7),
-        (nx.convert_node_labels_to_integers(nx.grid_2d_graph(40, 16)), 9),
+        (communities(), 7, 1e-4),
+        (weighted_communities(), 7, 1e-4),
+        # below 2e-6 in float64
+        (nx.convert_node_labels_to_integers(nx.grid_2d_graph(40, 16)), 9, 1e-7),
     ],
     ids=["communities", "weighted", "grid"],
 )
-def test_subspace_and_report_agree_with_dense_eigenvectors(cluster, tmp_path, graph, dimensions):
+def test_subspace_and_report_agree_with_dense_eigenvectors(
+    cluster, tmp_path, graph, dimensions, tolerance
+):
     values, vectors = dense_eigenpairs(graph)
     assert values[dimensions + 1] - values[dimensions] > 1e-3  # the cut lies at a gap
-    positions, result = encode(graph, tmp_path, dimensions=dimensions, tolerance=2e-6, **PLAIN)
+    positions, result = encode(graph, tmp_path, dimensions=dimensions, tolerance=tolerance, **PLAIN)
     report = result["report"]
     assert largest_sine(positions, vectors[:, 1 : dimensions + 1]) <= 1e-3
-    np.testing.assert_allclose(report["eigenvalues"], values[1 : dimensions + 2], atol=1e-6)
+    np.testing.assert_allclose(
+        report["eigenvalues"], values[1 : dimensions + 2], atol=max(tolerance, 1e-6)
+    )
     recomputed = laplacian(graph) @ positions - positions * report["eigenvalues"][:dimensions]
-    np.testing.assert_allclose(np.linalg.norm(recomputed, axis=0), report["residuals"], atol=3e-7)
-    assert report["largest_residual"] == max(report["residuals"]) <= 2e-6
+    # positions are stored in float32
+    np.testing.assert_allclose(np.linalg.norm(recomputed, axis=0), report["residuals"], atol=1e-6)
+    assert report["largest_residual"] == max(report["residuals"]) <= tolerance
     assert report["solver"] == "distributed"
     assert report["warnings"] == []
     assert result["edges"] == graph.number_of_edges()
     assert not (tmp_path / "work").exists()
 
 
-def test_report_has_the_keys_of_the_encoder_in_one_task(cluster, tmp_path):
-    _, result = encode(communities(), tmp_path, dimensions=7)
-    store = GraphStore.open(tmp_path / "graph")
-    expected = LaplacianEigenmaps(dimensions=7).solve(store, seed=0).report
-    assert result["report"].keys() == expected.keys()
+def test_report_has_the_keys_of_the_encoder_in_one_task(reference, tmp_path):
+    save(communities(), tmp_path)
+    expected = LaplacianEigenmaps(dimensions=7).solve(GraphStore.open(tmp_path), seed=0).report
+    assert reference[1]["report"].keys() == expected.keys()
 
 
 def test_positions_are_scaled_by_commute_time_with_unit_rows(cluster, tmp_path):
     graph = communities()
-    positions, _ = encode(graph, tmp_path, dimensions=7, tolerance=1e-5)
+    positions, _ = encode(graph, tmp_path, dimensions=7, tolerance=1e-4)
     values, vectors = dense_eigenpairs(graph)
     expected = vectors[:, 1:8] / np.sqrt(values[1:8])
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
@@ -163,25 +175,23 @@ def test_columns_that_are_locked_stay_right(cluster, tmp_path):
     assert largest_sine(positions, vectors[:, 1 : cut + 1]) <= 1e-4 * cut / gap
 
 
-@pytest.mark.parametrize("settings", [SETTINGS, dataclasses.replace(SETTINGS, workers=1)])
-@pytest.mark.parametrize("sizes", [(150, 8), (1000, 32)])
-def test_workers_and_tiles_do_not_change_the_subspace(
-    cluster, tmp_path, tmp_path_factory, settings, sizes
-):
-    parameters = {"dimensions": 7, "tolerance": 1e-5, **PLAIN}
-    first, _ = encode(communities(), tmp_path, **parameters)
-    other, _ = encode(
-        communities(), tmp_path_factory.mktemp("other"), settings, sizes, **parameters
-    )
-    assert largest_sine(first, other) <= 1e-3
-    if sizes == (150, 8):  # the same tiles: the same numbers, whoever computes them
-        np.testing.assert_array_equal(first, other)
+@pytest.mark.parametrize("sizes", [(150, 8), (400, 32), (10_000, 16)])
+def test_tiles_do_not_change_the_subspace(reference, tmp_path, sizes):
+    positions, _ = encode(communities(), tmp_path, sizes=sizes, **REFERENCE)
+    assert largest_sine(positions, reference[0]) <= 1e-3
+
+
+def test_one_worker_gives_the_numbers_of_two(reference, tmp_path):
+    alone = dataclasses.replace(SETTINGS, workers=1)
+    positions, result = encode(communities(), tmp_path, alone, **REFERENCE)
+    np.testing.assert_array_equal(positions, reference[0])
+    assert result["report"] == reference[1]["report"]
 
 
 def test_components_are_merged_by_eigenvalue(cluster, tmp_path):
     graph = with_fragments()
     values, vectors = dense_eigenpairs(graph)
-    positions, result = encode(graph, tmp_path, dimensions=10, tolerance=1e-5, **PLAIN)
+    positions, result = encode(graph, tmp_path, dimensions=10, tolerance=1e-7, **PLAIN)
     report = result["report"]
     assert values[3] < 1e-12 < values[4]
     assert values[14] - values[13] > 1e-3
@@ -198,18 +208,20 @@ def test_components_are_merged_by_eigenvalue(cluster, tmp_path):
 def test_kept_null_vectors_come_first(cluster, tmp_path):
     graph = with_fragments()
     values, vectors = dense_eigenpairs(graph)
-    positions, result = encode(graph, tmp_path, dimensions=14, tolerance=1e-5, preset="paper")
+    positions, result = encode(graph, tmp_path, dimensions=14, tolerance=1e-7, preset="paper")
     np.testing.assert_allclose(result["report"]["eigenvalues"], values[:15], atol=1e-5)
     assert largest_sine(positions[:, :4], vectors[:, :4]) <= 1e-5
     assert largest_sine(positions, vectors[:, :14]) <= 1e-3
 
 
-@pytest.mark.parametrize("mode", ["per_component", "largest"])
-@pytest.mark.parametrize("scale", ["commute", "sqrt_nodes"])
+@pytest.mark.parametrize(
+    ("mode", "scale"),
+    [("per_component", "commute"), ("per_component", "sqrt_nodes"), ("largest", "sqrt_nodes")],
+)
 def test_components_may_share_columns_or_be_left_out(cluster, tmp_path, mode, scale):
     graph = with_fragments()
     positions, result = encode(
-        graph, tmp_path, dimensions=7, tolerance=1e-5, components=mode, scale=scale, rows="plain"
+        graph, tmp_path, dimensions=7, tolerance=1e-7, components=mode, scale=scale, rows="plain"
     )
     for number, nodes in enumerate(sorted(nx.connected_components(graph), key=len, reverse=True)):
         nodes = sorted(nodes)
@@ -240,29 +252,25 @@ def test_auto_cuts_at_the_largest_gap(cluster, tmp_path):
 
 
 @pytest.mark.parametrize("phase", ["filter", "gram", "rotate", "measure", "positions"])
-def test_an_interrupted_run_goes_on_at_the_last_finished_shard(
-    cluster, tmp_path, tmp_path_factory, phase
-):
+def test_an_interrupted_run_goes_on_at_the_last_finished_shard(reference, tmp_path, phase):
     where = "positions" if phase == "positions" else f"iteration 2, {phase}"
-    parameters = {"dimensions": 12, "tolerance": 1e-4, "seed": 5, **PLAIN}
-    whole, expected = encode(communities(), tmp_path_factory.mktemp("whole"), **parameters)
 
     def interrupt(what, progress):
         if what == where and progress.done == 1:
             raise Interrupted
 
-    one = dataclasses.replace(SETTINGS, workers=1)
+    alone = dataclasses.replace(SETTINGS, workers=1)
     with pytest.raises(Interrupted):
-        encode(communities(), tmp_path, one, tell=interrupt, **parameters)
+        encode(communities(), tmp_path, alone, tell=interrupt, **REFERENCE)
     seen = []
     again, result = encode(
         communities(),
         tmp_path,
         tell=lambda what, p: seen.append((what, p.done, p.total)),
-        **parameters,
+        **REFERENCE,
     )
-    np.testing.assert_array_equal(again, whole)
-    assert result["report"] == expected["report"]
+    np.testing.assert_array_equal(again, reference[0])
+    assert result["report"] == reference[1]["report"]
     first_of_phase = next(event for event in seen if event[0] == where)
     assert 1 <= first_of_phase[1] < first_of_phase[2]
     assert not any(what.startswith(("iteration 0", "iteration 1,")) for what, _, _ in seen)
@@ -283,9 +291,8 @@ def test_a_run_killed_between_the_positions_and_their_marker_ends_well(cluster, 
     assert largest_sine(positions, vectors[:, 1:8]) <= 1e-2
 
 
-def test_a_killed_worker_changes_nothing(cluster, tmp_path, tmp_path_factory):
-    parameters = {"dimensions": 7, "tolerance": 1e-4, **PLAIN}
-    whole, _ = encode(communities(), tmp_path_factory.mktemp("whole"), **parameters)
+@pytest.mark.slow
+def test_a_killed_worker_changes_nothing(reference, tmp_path):
     killed = []
 
     def kill(what, progress):
@@ -296,9 +303,9 @@ def test_a_killed_worker_changes_nothing(cluster, tmp_path, tmp_path_factory):
             for pid in killed:
                 os.kill(pid, signal.SIGKILL)
 
-    again, _ = encode(communities(), tmp_path, tell=kill, **parameters)
+    again, _ = encode(communities(), tmp_path, tell=kill, **REFERENCE)
     assert killed
-    np.testing.assert_array_equal(again, whole)
+    np.testing.assert_array_equal(again, reference[0])
 
 
 def test_two_iterations_at_most_are_kept_on_disk(cluster, tmp_path):

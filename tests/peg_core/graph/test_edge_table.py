@@ -12,6 +12,7 @@ from peg_core.graph.edge_table import (
     read_row_group,
     require_no_nulls,
 )
+from peg_core.object_url import ObjectUrl
 
 
 def write(path, **columns):
@@ -92,3 +93,33 @@ def test_the_first_null_is_named_with_its_row(tmp_path):
     group = RowGroup(str(file), 0, 4)
     with pytest.raises(InputError, match=r"'src' of .* holds 2 null.*row 2 of row group 0"):
         require_no_nulls(read_row_group(group), group, ["dst", "src"])
+
+
+def test_objects_are_found_by_name_folder_and_glob_and_read_by_row_group(object_store):
+    bucket, options = object_store.new_bucket(), object_store.options()
+    url = ObjectUrl.parse(f"s3://{bucket}/e{options}")
+    for name in ("day=1/a.parquet", "day=2/b.parquet", "day=2/_skipped.parquet", "note.txt"):
+        with url.filesystem.open_output_stream(f"{bucket}/e/{name}") as sink:
+            pq.write_table(pa.table({"src": [1, 2, 3]}), sink, row_group_size=2)
+    first, second = (
+        f"s3://{bucket}/e/{name}{options}" for name in ("day=1/a.parquet", "day=2/b.parquet")
+    )
+    assert find_parquet_files(f"s3://{bucket}/e/{options}") == [first, second]
+    assert find_parquet_files(f"s3://{bucket}/e/*/[ab].parquet{options}") == [first, second]
+    assert find_parquet_files(f"s3://{bucket}/**/b.parquet{options}") == [second]
+    groups = list_row_groups(find_parquet_files(first), ["src"])
+    assert groups == [RowGroup(first, 0, 2), RowGroup(first, 1, 1)]
+    assert read_row_group(groups[1])["src"].to_pylist() == [3]
+    with pytest.raises(InputError, match=rf"no Parquet file at s3://{bucket}/none"):
+        find_parquet_files(f"s3://{bucket}/none{options}")
+
+
+def test_an_object_that_is_no_parquet_file_and_one_that_is_gone_are_named(object_store):
+    bucket, options = object_store.new_bucket(), object_store.options()
+    url = ObjectUrl.parse(f"s3://{bucket}/x.parquet{options}")
+    with url.filesystem.open_output_stream(url.path) as sink:
+        sink.write(b"not parquet at all")
+    with pytest.raises(InputError, match=r"x.parquet.* is not a readable Parquet file"):
+        list_row_groups([str(url)], ["src"])
+    with pytest.raises(InputError, match=r"no Parquet file at .*gone.parquet"):
+        read_row_group(RowGroup(f"s3://{bucket}/gone.parquet{options}", 0, 1))
