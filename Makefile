@@ -51,5 +51,5 @@ bench: $(STAMP) ## run every benchmark, each beside its peer
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean: ## remove .venv, caches and the demo's data and runs
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis runs data
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis runs/quickstart $(DEMO_DATA)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -132,7 +132,7 @@ def _state(store: AnyStore, step: Step) -> tuple[str, ...]:
         counts = ", ".join(f"{key} {show(value)}" for key, value in manifest.counts.items())
         return "done", manifest.finished, f"{manifest.seconds:.1f}", counts
     if folder.exists():
-        return "started", "", "", f"{len(list(folder.rglob('*.json')))} shards finished"
+        return "started", "", "", f"{len(list(folder.rglob('done/*.json')))} shards finished"
     return "missing", "", "", ""
 
 

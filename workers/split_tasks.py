@@ -51,12 +51,18 @@ def split_task(request: SplitRequest) -> Result:
     """Write the training graph, its folds and the held-out pairs; prove there is no leak."""
     graph = GraphStore.open(request.graph)
     source, target = graph.edges()
-    parts = _parts_of_edges(request, graph, source, target)
+    # by original ids: an edge keeps its part whatever number its nodes get
+    node_keys = NodeIds.open(request.graph).hashes()
+    parts = _parts_of_edges(request, graph, source, target, node_keys)
     rows = np.repeat(np.arange(graph.num_nodes, dtype=np.int64), graph.degrees)
     require_folds(request.folds, int((parts == TRAIN).sum()))
     store = SplitStore(request.folder)
     train = store.write_train(
-        graph, spread_to_entries(graph, rows, parts), folds=request.folds, seed=request.seed
+        graph,
+        spread_to_entries(graph, rows, parts),
+        node_keys,
+        folds=request.folds,
+        seed=request.seed,
     )
     links = {name: _take(source, target, parts == part) for name, part in PARTS.items()}
     negatives = _negatives(request, graph, {name: len(pair[0]) for name, pair in links.items()})
@@ -71,7 +77,7 @@ def split_task(request: SplitRequest) -> Result:
 
 
 def _parts_of_edges(
-    request: SplitRequest, graph: GraphStore, source: Any, target: Any
+    request: SplitRequest, graph: GraphStore, source: Any, target: Any, node_keys: Any
 ) -> npt.NDArray[np.uint8]:
     shares: dict[str, Any] = {
         "valid": request.valid,
@@ -79,11 +85,12 @@ def _parts_of_edges(
         "seed": request.seed,
     }
     if request.by == "random":
-        return split_randomly(source, target, **shares)
+        return split_randomly(node_keys[source], node_keys[target], **shares)
     if request.by == "time":
         times = np.load(request.graph / "times.npy", mmap_mode="r")
         rows = np.repeat(np.arange(graph.num_nodes), graph.degrees)
-        return split_by_time(source, target, times[rows < graph.indices], **shares)
+        times = times[rows < graph.indices]
+        return split_by_time(node_keys[source], node_keys[target], times, **shares)
     parts = np.full(len(source), TRAIN, dtype=np.uint8)
     key = source.astype(np.int64) * graph.num_nodes + target
     for name, part in PARTS.items():

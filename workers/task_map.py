@@ -31,11 +31,17 @@ class Shard:
 
 @dataclass(frozen=True)
 class TaskProgress:
-    """How far a map has come; ``result`` is that of the shard that just ended, if one did."""
+    """How far a map has come.
+
+    Args:
+        result: Of the shard that just ended, if one did.
+        reused: It had ended in an earlier run.
+    """
 
     done: int
     total: int
     result: Result | None = None
+    reused: bool = False
 
 
 def task_map(
@@ -60,7 +66,11 @@ def task_map(
     """
     results = {shard.name: _read_marker(markers, shard) for shard in shards}
     waiting = [shard for shard in shards if results[shard.name] is None]
-    done = len(shards) - len(waiting)
+    done = 0
+    for result in results.values():
+        if result is not None:
+            done += 1
+            on_progress(TaskProgress(done, len(shards), result, reused=True))
     on_progress(TaskProgress(done, len(shards)))
     if waiting:
         cluster.connect()

@@ -53,6 +53,15 @@ def mix(key: Any) -> Any:
 
 
 @numba.njit(cache=True)
+def mix_all(keys: Array) -> npt.NDArray[np.uint64]:
+    """:func:`mix` of every key."""
+    out = np.empty(len(keys), dtype=np.uint64)
+    for i in range(len(keys)):
+        out[i] = mix(keys[i] + np.uint64(0x9E3779B97F4A7C15))
+    return out
+
+
+@numba.njit(cache=True)
 def _fill_slots(slots: Array, keys: Array) -> None:
     mask = np.uint64(len(slots) - 1)
     for place in range(len(keys)):

@@ -21,6 +21,7 @@ from peg_core.graph.id_index import (
     lookup_dense,
     lookup_integers,
     lookup_strings,
+    mix_all,
 )
 from peg_core.graph.id_types import BINARY, TEXT, UNSIGNED, normalise_ids
 
@@ -81,6 +82,12 @@ class NodeIds:
         if wanted.null_count:
             found[np.asarray(wanted.is_null())] = -1
         return found
+
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """64 bits per node that depend on its id alone, not on its index, [num_nodes]."""
+        if self.is_text:
+            return hash_bytes(*string_buffers(self.values))
+        return mix_all(np.asarray(self.values).view(np.uint64))
 
     def take(self, indices: Array) -> pa.Array:
         """Ids of the given node indices."""

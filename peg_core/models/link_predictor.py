@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -25,9 +26,11 @@ class ModelSpec:
 class LinkPredictor(nn.Module):
     """Embeds nodes layer by layer, then turns pairs into logits.
 
-    Subclasses fill ``layers`` and ``head`` and say which length an edge has.
+    Subclasses fill ``layers`` and ``head`` and say which length an edge has;
+    ``version`` goes up whenever training the same data gives another model.
     """
 
+    version: ClassVar[int] = 1
     squared_distances: bool
     layers: nn.ModuleList
     head: nn.Module

@@ -80,13 +80,27 @@ class SplitStore:
         return {part: self.held_out(part).links for part in ("valid", "test")}
 
     def write_train(
-        self, graph: GraphStore, entry_parts: npt.NDArray[np.uint8], *, folds: int, seed: int
+        self,
+        graph: GraphStore,
+        entry_parts: npt.NDArray[np.uint8],
+        node_keys: IntArray,
+        *,
+        folds: int,
+        seed: int,
     ) -> GraphStore:
-        """Write the training graph: the entries whose part is TRAIN."""
+        """Write the training graph: the entries whose part is TRAIN.
+
+        Args:
+            node_keys: [num_nodes], by which the folds are drawn.
+        """
         train = graph.filter_entries(entry_parts == TRAIN)
         train.save(self.folder / "train_graph")
         rows = np.repeat(np.arange(train.num_nodes, dtype=np.int64), train.degrees)
-        fold = spread_to_entries(train, rows, assign_folds(*train.edges(), folds=folds, seed=seed))
+        fold = spread_to_entries(
+            train,
+            rows,
+            assign_folds(*(node_keys[end] for end in train.edges()), folds=folds, seed=seed),
+        )
         write_array(self.folder / "entry_folds.npy", fold)
         return train
 

@@ -118,13 +118,15 @@ class _RowProgress:
 
     def __init__(self, context: StageContext, total: int) -> None:
         self._context, self._total = context, total
-        self._rows, self._start = 0, time.monotonic()
+        self._rows = self._reused = 0
+        self._start = time.monotonic()
 
     def __call__(self, progress: TaskProgress) -> None:
         if progress.result is not None:
             self._rows += progress.result["rows"]
+            self._reused += progress.result["rows"] if progress.reused else 0
         seconds = max(time.monotonic() - self._start, 1e-9)
-        rate = self._rows / seconds
+        rate = (self._rows - self._reused) / seconds
         left = f", {(self._total - self._rows) / rate:,.0f} s left" if rate else ""
         note = f"{self._rows:,} rows, {rate:,.0f} rows/s{left}"
         self._context.progress.update(progress.done, progress.total, note)

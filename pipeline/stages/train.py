@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from peg_core.atomic_file import atomic_path
+from peg_core.models import MODELS
 from pipeline.config import PipelineConfig
 from pipeline.manifest import Manifest
 from pipeline.stage import Stage, StageContext, StageResult
@@ -19,7 +20,7 @@ from workers.train_loop import TrainRequest, train_task
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
     return {
-        "model": config.model.model_dump(),
+        "model": {**config.model.model_dump(), "version": MODELS[config.model.kind].version},
         # how often a checkpoint is written does not change the model
         "train": config.train.model_dump(exclude={"checkpoint_every"}),
     }

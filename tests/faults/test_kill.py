@@ -127,8 +127,8 @@ def test_a_killed_training_worker_goes_on_from_its_checkpoint(
     process = start(small_config, ray_address)
     store = Path(small_pipeline.store)
     wait_for(lambda: list(store.glob("train/*/seed-0/checkpoint.safetensors")), process)
-    for worker in psutil.process_iter(["name"]):
-        if "_run_shard" in (worker.info["name"] or ""):
+    for worker in psutil.Process().children(recursive=True):  # of this session's Ray
+        if "_run_shard" in worker.name():
             os.kill(worker.pid, signal.SIGKILL)
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output

@@ -10,6 +10,8 @@ import pytest
 
 from peg_core.encoding.laplacian_eigenmaps import LaplacianEigenmaps, WeightNotPositive
 from peg_core.graph.graph_store import GraphStore
+from peg_core.splits.edge_split import TRAIN
+from peg_core.splits.split_store import NO_FOLD, LabelledPairs, SplitStore
 from pipeline.config import PipelineConfig
 from pipeline.stage import StageContext
 from pipeline.stages import encode_all
@@ -306,6 +308,33 @@ def test_a_killed_worker_changes_nothing(reference, tmp_path):
     again, _ = encode(communities(), tmp_path, tell=kill, **REFERENCE)
     assert killed
     np.testing.assert_array_equal(again, reference[0])
+
+
+@pytest.mark.parametrize("fold", [NO_FOLD, 1])
+def test_training_graphs_are_encoded_without_their_fold_and_shown_to_be_free_of_leaks(
+    cluster, tmp_path, fold
+):
+    save(communities(), tmp_path / "graph")
+    split = SplitStore(tmp_path / "split")
+    whole = GraphStore.open(tmp_path / "graph")
+    split.write_train(whole, np.full(len(whole.indices), TRAIN, np.uint8), folds=8, seed=0)
+    none = np.zeros(0, dtype=np.int64)
+    for part in ("valid", "test"):
+        split.write_held_out(part, LabelledPairs(none, none, none.astype(np.uint8)))
+    request = EncodeRequest(
+        "le", {"dimensions": 7, **PLAIN}, 0, tmp_path / "out.npy", split=split.folder, fold=fold
+    )
+    marker = tmp_path / "marker.json"
+    encode_large(Cluster(SETTINGS), request, work=tmp_path / "work", marker=marker)
+    source, target, folds = split.train_links()
+    kept = nx.Graph(
+        zip(source[folds != fold].tolist(), target[folds != fold].tolist(), strict=True)
+    )
+    assert nx.is_connected(kept)
+    _, vectors = dense_eigenpairs(kept)
+    assert largest_sine(np.load(request.out), vectors[:, 1:8]) <= 1e-2  # 1e-3 over the gap
+    leaks = {"valid": 0, "test": 0} if fold == NO_FOLD else {"valid": 0, "test": 0, "fold 1": 0}
+    assert json.loads(marker.read_text())["leaks"] == leaks
 
 
 def test_two_iterations_at_most_are_kept_on_disk(cluster, tmp_path):

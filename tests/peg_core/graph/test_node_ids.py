@@ -53,3 +53,10 @@ def test_saved_ids_come_back_in_order(tmp_path):
 def test_a_folder_without_ids_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"no Parquet file at .*node_ids.parquet"):
         NodeIds.open(tmp_path)
+
+
+@pytest.mark.parametrize("values", [[5, -7, 2**40], ["b", "a", ""], [b"x", b"", b"\x00"]])
+def test_a_nodes_hash_depends_on_its_id_alone(values):
+    first, second = NodeIds(pa.array(values)), NodeIds(pa.array(values[::-1]))
+    assert first.hashes().tolist() == second.hashes()[::-1].tolist()
+    assert len(set(first.hashes().tolist())) == 3

@@ -22,7 +22,8 @@ def split(tmp_path, to_store):
     parts = split_randomly(source, target, valid=0.1, test=0.1, seed=0)
     rows = np.repeat(np.arange(40), graph.degrees)
     store = SplitStore(tmp_path)
-    store.write_train(graph, spread_to_entries(graph, rows, parts), folds=5, seed=0)
+    entries = spread_to_entries(graph, rows, parts)
+    store.write_train(graph, entries, np.arange(graph.num_nodes), folds=5, seed=0)
     for name, part in (("valid", 1), ("test", 2)):
         chosen = parts == part
         links = (source[chosen].astype(np.int64), target[chosen].astype(np.int64))

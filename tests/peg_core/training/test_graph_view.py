@@ -12,7 +12,7 @@ def split(tmp_path, to_store):
     graph = to_store(nx.gnp_random_graph(50, 0.15, seed=4))
     store = SplitStore(tmp_path)
     everything = np.zeros(2 * graph.num_edges, dtype=np.uint8)
-    store.write_train(graph, everything, folds=3, seed=0)
+    store.write_train(graph, everything, np.arange(graph.num_nodes), folds=3, seed=0)
     return store
 
 

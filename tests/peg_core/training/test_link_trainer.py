@@ -24,7 +24,8 @@ def split(tmp_path, to_store):
     parts = split_randomly(source, target, valid=0.1, test=0.1, seed=0)
     rows = np.repeat(np.arange(graph.num_nodes), graph.degrees)
     store = SplitStore(tmp_path)
-    store.write_train(graph, spread_to_entries(graph, rows, parts), folds=4, seed=0)
+    entries = spread_to_entries(graph, rows, parts)
+    store.write_train(graph, entries, np.arange(graph.num_nodes), folds=4, seed=0)
     for name, part in (("valid", 1), ("test", 2)):
         links = [end[parts == part].astype(np.int64) for end in (source, target)]
         rng = random_stream(seed=0, purpose=name)
