@@ -253,7 +253,16 @@ def test_auto_cuts_at_the_largest_gap(cluster, tmp_path):
     assert len(result["report"]["eigenvalues"]) == 13
 
 
-@pytest.mark.parametrize("phase", ["filter", "gram", "rotate", "measure", "positions"])
+@pytest.mark.parametrize(
+    "phase",
+    [
+        "filter",
+        pytest.param("gram", marks=pytest.mark.slow),
+        "rotate",
+        pytest.param("measure", marks=pytest.mark.slow),
+        "positions",
+    ],
+)
 def test_an_interrupted_run_goes_on_at_the_last_finished_shard(reference, tmp_path, phase):
     where = "positions" if phase == "positions" else f"iteration 2, {phase}"
 
@@ -317,7 +326,8 @@ def test_training_graphs_are_encoded_without_their_fold_and_shown_to_be_free_of_
     save(communities(), tmp_path / "graph")
     split = SplitStore(tmp_path / "split")
     whole = GraphStore.open(tmp_path / "graph")
-    split.write_train(whole, np.full(len(whole.indices), TRAIN, np.uint8), folds=8, seed=0)
+    everything = np.full(len(whole.indices), TRAIN, np.uint8)
+    split.write_train(whole, everything, np.arange(whole.num_nodes), folds=8, seed=0)
     none = np.zeros(0, dtype=np.int64)
     for part in ("valid", "test"):
         split.write_held_out(part, LabelledPairs(none, none, none.astype(np.uint8)))
