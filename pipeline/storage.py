@@ -56,6 +56,11 @@ class Storage:
                     return json.loads(stream.read())
             except FileNotFoundError:
                 return None
+            except OSError as error:
+                # removed by another run between the opening and the reading
+                if "NO_SUCH_KEY" in str(error):
+                    return None
+                raise
 
     def write_json(self, name: str, value: Any, *, pad_to: int = 0) -> None:
         """Write JSON, filled up with spaces to ``pad_to`` bytes.
