@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from peg_core.atomic_file import write_array
+from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import NodeFeatures, input_features
 from peg_core.models.message_graph import MessageGraph
@@ -41,17 +43,29 @@ def layer_file(out: Path, layer: int) -> Path:
     return out / f"layer-{layer}.npy"
 
 
+def components_file(embeddings: Path) -> Path:
+    """The components of the graph, beside its embeddings."""
+    return embeddings.parent / "components.npy"
+
+
+def components_task(request: EmbedRequest) -> Result:
+    """The component of every node: heads read whether a pair lies in one."""
+    count, labels = connected_components(GraphStore.open(request.graph))
+    write_array(request.out / "components.npy", labels)
+    return {"components": count}
+
+
 def allocate_layers(request: EmbedRequest) -> int:
     """Make room for the output of every layer; returns the number of layers."""
-    spec = load_model(request.model).spec
+    model = load_model(request.model)
     num_nodes = GraphStore.open(request.graph).num_nodes
     request.out.mkdir(parents=True, exist_ok=True)
-    for layer in range(spec.layers):
+    for layer in range(model.spec.layers):
         file = layer_file(request.out, layer)
         if not file.exists():
-            shape = (num_nodes, spec.hidden)
+            shape = (num_nodes, model.state_width(layer))
             np.lib.format.open_memmap(file, "w+", dtype=np.float32, shape=shape).flush()
-    return spec.layers
+    return model.spec.layers
 
 
 def embed_task(request: EmbedRequest, layer: int, start: int, stop: int) -> Result:
@@ -67,7 +81,8 @@ def embed_task(request: EmbedRequest, layer: int, start: int, stop: int) -> Resu
     def rows_of(nodes: np.ndarray) -> torch.Tensor:
         if before is not None:
             return torch.from_numpy(before[nodes])
-        return torch.from_numpy(input_features(features, graph, positions, nodes))
+        x = torch.from_numpy(input_features(features, graph, positions, nodes))
+        return model.first_state(x, [torch.from_numpy(z[nodes]) for z in positions])
 
     width = model.spec.hidden if layer else model.spec.in_channels
     edges_per_step = max(1, request.rows_memory_bytes // (4 * max(width, model.spec.hidden)))

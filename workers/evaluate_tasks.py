@@ -19,6 +19,7 @@ from peg_core.metrics.ranking import ranking_metrics
 from peg_core.models.model_file import load_model
 from peg_core.models.structural_features import neighborhood_overlap
 from peg_core.splits.split_store import LabelledPairs, SplitStore
+from workers.embed_tasks import components_file
 from workers.encode_tasks import load_positions
 from workers.task_map import Result
 
@@ -49,6 +50,7 @@ def evaluate_model_task(request: EvaluateRequest) -> Result:
         graph,
         np.load(request.embeddings, mmap_mode="r"),
         load_positions(request.positions, request.num_encodings, num_nodes=graph.num_nodes),
+        np.load(components_file(request.embeddings), mmap_mode="r"),
     )
     result: Result = {}
     for part in ("valid", "test"):

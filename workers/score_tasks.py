@@ -20,6 +20,7 @@ from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
 from peg_core.inference.pair_scoring import PairScorer, probabilities
 from peg_core.models.model_file import load_model
+from workers.embed_tasks import components_file
 from workers.encode_tasks import load_positions
 from workers.task_map import Result
 
@@ -55,6 +56,7 @@ def score_task(request: ScoreRequest, groups: list[RowGroup], out: str) -> Resul
         graph,
         np.load(request.embeddings, mmap_mode="r"),
         load_positions(request.positions, request.num_encodings, num_nodes=graph.num_nodes),
+        np.load(components_file(request.embeddings), mmap_mode="r"),
     )
     rows = unknown = 0
     histogram = np.zeros(HISTOGRAM_BINS, dtype=np.int64)

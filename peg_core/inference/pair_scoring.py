@@ -27,12 +27,14 @@ class PairScorer:
         graph: The graph that was embedded.
         embeddings: [num_nodes, hidden].
         positions: [num_nodes, dimensions] for every encoding.
+        components: The component of every node, [num_nodes].
     """
 
     model: LinkPredictor
     graph: GraphStore
     embeddings: npt.NDArray[np.floating[Any]]
     positions: Positions
+    components: IntArray
 
     @torch.no_grad()
     def logits(
@@ -44,9 +46,12 @@ class PairScorer:
             part = slice(start, start + chunk)
             first, second = source[part], target[part]
             geometry = pair_geometry([(_rows(z, first), _rows(z, second)) for z in self.positions])
-            structure = torch.from_numpy(structural_features(self.graph, first, second))
+            structure = structural_features(self.graph, first, second, self.components)
             logits = self.model.decode(
-                _rows(self.embeddings, first), _rows(self.embeddings, second), geometry, structure
+                _rows(self.embeddings, first),
+                _rows(self.embeddings, second),
+                geometry,
+                torch.from_numpy(structure),
             )
             out[part] = logits.numpy()
         return out

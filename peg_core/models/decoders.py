@@ -14,7 +14,7 @@ class StructuralHead(nn.Module):
 
     Shapes:
         first, second: [num_pairs, hidden]; geometry: [num_pairs, 3 * num_encodings];
-        structure: [num_pairs, 5]; returns [num_pairs].
+        structure: [num_pairs, 6]; returns [num_pairs].
     """
 
     def __init__(self, hidden: int, num_encodings: int, *, width: int = 64, dropout: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,7 +31,7 @@ class LinkPredictor(nn.Module):
     ``version`` goes up whenever training the same data gives another model.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     squared_distances: bool
     layers: nn.ModuleList
     head: nn.Module
@@ -39,17 +40,38 @@ class LinkPredictor(nn.Module):
         super().__init__()
         self.spec = spec
 
-    def forward(self, x: Tensor, messages: MessageGraph) -> Tensor:
-        """Embeddings of all nodes, [num_nodes, hidden]."""
-        for layer in range(len(self.layers)):
-            x = self.embed_layer(layer, x, messages)
+    def first_state(self, x: Tensor, positions: Sequence[Tensor]) -> Tensor:
+        """What the first layer reads of nodes: their features, and for some models more.
+
+        Args:
+            x: [num_nodes, in_channels].
+            positions: [num_nodes, dimensions] for every encoding.
+        """
+        del positions
         return x
+
+    def state_width(self, layer: int) -> int:
+        """Columns of what ``embed_layer(layer, ...)`` returns; the last one's is the embedding."""
+        del layer
+        return self.spec.hidden
+
+    def forward(self, state: Tensor, messages: MessageGraph) -> Tensor:
+        """Embeddings of all nodes from their first state, [num_nodes, hidden]."""
+        for layer in range(len(self.layers)):
+            state = self.embed_layer(layer, state, messages)
+        return state
 
     @abstractmethod
     def embed_layer(
-        self, layer: int, x: Tensor | tuple[Tensor, Tensor], messages: MessageGraph
+        self, layer: int, state: Tensor | tuple[Tensor, Tensor], messages: MessageGraph
     ) -> Tensor:
-        """One layer for the targets of ``messages``, [num_targets, hidden]."""
+        """One layer for the targets of ``messages``, [num_targets, state_width(layer)].
+
+        Args:
+            layer: Its number.
+            state: Of all nodes, or of (sources, targets) where those differ.
+            messages: The edges.
+        """
 
     def decode(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
         """Logits of pairs, [num_pairs]; symmetric in the two ends."""

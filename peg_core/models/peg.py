@@ -39,12 +39,12 @@ class PEG(LinkPredictor):
         )
 
     def embed_layer(
-        self, layer: int, x: Tensor | tuple[Tensor, Tensor], messages: MessageGraph
+        self, layer: int, state: Tensor | tuple[Tensor, Tensor], messages: MessageGraph
     ) -> Tensor:
-        if self.training and not isinstance(x, tuple):
-            x = functional.dropout(x, self.dropout if layer else self.input_dropout)
+        if self.training and not isinstance(state, tuple):
+            state = functional.dropout(state, self.dropout if layer else self.input_dropout)
         out: Tensor = self.layers[layer](
-            x, messages.edge_index, messages.normalisation, messages.distances
+            state, messages.edge_index, messages.normalisation, messages.distances
         )
         last = layer == len(self.layers) - 1
         return out if last or self.spec.preset != "best" else out.relu()

@@ -14,7 +14,7 @@ IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.float64]
 
 COMMON_NEIGHBORS, ADAMIC_ADAR, RESOURCE_ALLOCATION = 0, 1, 2
-NUM_STRUCTURAL = 5
+NUM_STRUCTURAL = 6
 
 
 def neighborhood_overlap(graph: GraphStore, source: IntArray, target: IntArray) -> FloatArray:
@@ -28,19 +28,28 @@ def neighborhood_overlap(graph: GraphStore, source: IntArray, target: IntArray) 
 
 
 def structural_features(
-    graph: GraphStore, source: IntArray, target: IntArray
+    graph: GraphStore, source: IntArray, target: IntArray, components: IntArray
 ) -> npt.NDArray[np.float32]:
-    """log(1 + overlap) and log(1 + degree), the smaller first, [num_pairs, 5].
+    """log(1 + overlap), log(1 + degree) with the smaller first, same component: [num_pairs, 6].
 
-    A pair that is itself an edge does not count in its own degrees: what the
-    head learns from a known link must look like a link that is not yet known.
+    A pair that is itself an edge does not count in its own degrees, nor does it
+    connect a node that has no other edge: what the head learns from a known link
+    must look like a link that is not yet known.
+
+    Args:
+        graph: The edges that may be seen.
+        source: [num_pairs].
+        target: [num_pairs].
+        components: The component of every node, [num_nodes].
     """
     overlap = neighborhood_overlap(graph, source, target)
     known = graph.contains(source, target)
     first = graph.indptr[np.asarray(source) + 1] - graph.indptr[source] - known
     second = graph.indptr[np.asarray(target) + 1] - graph.indptr[target] - known
     degrees = np.stack([np.minimum(first, second), np.maximum(first, second)], axis=1)
-    return np.log1p(np.concatenate([overlap, degrees], axis=1)).astype(np.float32)
+    connected = (components[source] == components[target]) & ~(known & (degrees[:, 0] == 0))
+    logs = np.log1p(np.concatenate([overlap, degrees], axis=1))
+    return np.concatenate([logs, connected[:, None]], axis=1).astype(np.float32)
 
 
 @numba.njit(cache=True, parallel=True)

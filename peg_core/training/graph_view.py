@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import NodeFeatures, input_features
 from peg_core.models.message_graph import MessageGraph, Positions
@@ -29,12 +30,14 @@ class GraphView:
         positions: [num_nodes, dimensions] for every encoding of that same graph.
         features: [num_nodes, in_channels].
         messages: The same edges as the layers read them.
+        components: The component of every node, [num_nodes].
     """
 
     graph: GraphStore
     positions: Sequence[Tensor]
     features: Tensor
     messages: MessageGraph
+    components: npt.NDArray[np.int32]
 
     @classmethod
     def of(
@@ -51,11 +54,12 @@ class GraphView:
             [torch.from_numpy(np.array(z, dtype=np.float32)) for z in positions],
             torch.from_numpy(x),
             MessageGraph.of_graph(graph, positions, squared=squared),
+            connected_components(graph)[1],
         )
 
     def pair_inputs(self, source: IntArray, target: IntArray) -> tuple[Tensor, Tensor]:
-        """Geometry [num_pairs, 3 * num_encodings] and structure [num_pairs, 5] of pairs."""
+        """Geometry [num_pairs, 3 * num_encodings] and structure [num_pairs, 6] of pairs."""
         first, second = torch.from_numpy(source), torch.from_numpy(target)
         geometry = pair_geometry([(z[first], z[second]) for z in self.positions])
-        structure = structural_features(self.graph, source, target)
+        structure = structural_features(self.graph, source, target, self.components)
         return geometry, torch.from_numpy(structure)

@@ -33,9 +33,14 @@ class PairLogits(nn.Module):
         self.model = model
 
     def forward(
-        self, x: Tensor, messages: MessageGraph, pairs: Tensor, geometry: Tensor, structure: Tensor
+        self,
+        state: Tensor,
+        messages: MessageGraph,
+        pairs: Tensor,
+        geometry: Tensor,
+        structure: Tensor,
     ) -> Tensor:
-        embeddings = self.model(x, messages)
+        embeddings = self.model(state, messages)
         return self.model.decode(embeddings[pairs[0]], embeddings[pairs[1]], geometry, structure)
 
 
@@ -102,7 +107,11 @@ class LinkTrainer:
         with torch.no_grad():
             embeddings = model(*_to(self.device, view.features, view.messages)).cpu().numpy()
         scorer = PairScorer(
-            model.cpu(), view.graph, embeddings, [z.numpy() for z in view.positions]
+            model.cpu(),
+            view.graph,
+            embeddings,
+            [z.numpy() for z in view.positions],
+            view.components,
         )
         scores = scorer.logits(self.valid.source, self.valid.target)
         model.to(self.device)

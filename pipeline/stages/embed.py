@@ -9,7 +9,13 @@ from peg_core.graph.graph_store import GraphStore
 from pipeline.config import PipelineConfig
 from pipeline.stage import Stage, StageContext, StageResult
 from pipeline.stages.train import model_folder, seeds_of
-from workers.embed_tasks import EmbedRequest, allocate_layers, embed_task, layer_file
+from workers.embed_tasks import (
+    EmbedRequest,
+    allocate_layers,
+    components_task,
+    embed_task,
+    layer_file,
+)
 from workers.task_map import Shard, task_map
 
 # Nodes and edges of one task; independent of the workers, so that a rerun finds its shards.
@@ -44,7 +50,13 @@ def embed_graph(context: StageContext, request: EmbedRequest, done: int, total: 
     graph = GraphStore.open(request.graph)
     parts = -(-(graph.num_nodes + 2 * graph.num_edges) // WORK_PER_TASK)
     layers = allocate_layers(request)
-    peak = 0
+    found = task_map(
+        context.cluster,
+        components_task,
+        [Shard("components", {"request": request})],
+        markers=request.out / "done",
+    )
+    peak = found[0]["peak_memory_bytes"]
     for layer in range(layers):
         results = task_map(
             context.cluster,
@@ -72,4 +84,4 @@ def embedding_file(out: Path, config: PipelineConfig) -> Path:
     return layer_file(out, config.model.layers - 1)
 
 
-STAGE = Stage("embed", 1, ("features", "split", "encode", "train"), settings, run)
+STAGE = Stage("embed", 2, ("features", "split", "encode", "train"), settings, run)

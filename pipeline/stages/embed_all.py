@@ -27,7 +27,7 @@ def run(context: StageContext) -> StageResult:
 
 STAGE = Stage(
     "embed_all",
-    1,
+    2,
     ("ingest", "features", "encode_all", "train"),
     settings,
     run,

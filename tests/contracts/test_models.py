@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peg_core.errors import ArtifactMismatch, InputError
+from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.models import MODELS
@@ -35,7 +36,8 @@ def scores(model, graph, x, positions, source, target):
     messages = MessageGraph.of_graph(graph, positions, squared=model.squared_distances)
     with torch.no_grad():
         embeddings = model(torch.from_numpy(x), messages).numpy()
-    return PairScorer(model, graph, embeddings, positions).logits(source, target)
+    components = connected_components(graph)[1]
+    return PairScorer(model, graph, embeddings, positions, components).logits(source, target)
 
 
 def example(seed):
@@ -103,7 +105,9 @@ def test_scores_do_not_depend_on_direction_or_chunk(kind, preset):
     )
     messages = MessageGraph.of_graph(graph, positions, squared=model.squared_distances)
     embeddings = model(torch.from_numpy(x), messages).detach().numpy()
-    chunked = PairScorer(model, graph, embeddings, positions).logits(source, target, chunk=7)
+    components = connected_components(graph)[1]
+    scorer = PairScorer(model, graph, embeddings, positions, components)
+    chunked = scorer.logits(source, target, chunk=7)
     np.testing.assert_allclose(chunked, before, atol=1e-5)
 
 

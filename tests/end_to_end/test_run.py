@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from peg_core.errors import LeakFound
+from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
 from peg_core.inference.pair_scoring import PairScorer, probabilities
@@ -54,6 +55,7 @@ def test_edges_become_scores_metrics_and_a_report(finished):
         graph,
         np.load(current / "embed_all" / "layer-1.npy"),
         [np.load(current / "encode_all" / "encoding-0" / "all.npy")],
+        connected_components(graph)[1],
     )
     np.testing.assert_allclose(known["score"], probabilities(scorer.logits(*pairs)), atol=1e-6)
 
