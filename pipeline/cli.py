@@ -69,6 +69,7 @@ def run(config: Path, overrides: tuple[str, ...], start_from: str | None, force:
     peg run configs/quickstart.yaml --set train.lr=0.005
     peg run configs/quickstart.yaml --from train
     """
+    from pipeline.repeats import run_repeats, summarise
     from pipeline.runner import run_pipeline
     from pipeline.stages import STAGES
 
@@ -76,9 +77,20 @@ def run(config: Path, overrides: tuple[str, ...], start_from: str | None, force:
     forced = forced_stages(list(STAGES), start_from=start_from, force=force)
     console = Console(highlight=False)
     console.print(f"[bold]{loaded.name}[/bold]  store {loaded.store}")
+    repeats = None
     with RunDisplay(console) as display:
-        manifests = run_pipeline(loaded, display, forced=forced)
+        if loaded.repeats > 1:
+            manifests, repeats = run_repeats(loaded, display, forced=forced)
+        else:
+            manifests = run_pipeline(loaded, display, forced=forced)
     _print_results(console, config, open_store(loaded.store), manifests)
+    if repeats is not None:
+        console.print(f"\nmean ± deviation over {loaded.repeats} splits:")
+        for row in summarise(repeats).iter_rows(named=True):
+            console.print(
+                f"  {row['method']:<24}{row['metric']:<20}"
+                f"{row['mean']:.4f} ± {row['deviation']:.4f}"
+            )
 
 
 @cli.command()

@@ -54,6 +54,7 @@ def as_list(value: object) -> object:
 
 Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(gt=0)]
 Ratio = Annotated[float, Field(gt=0, lt=1)]
+Workers = Annotated[int, Field(ge=1)]
 Names = Annotated[list[str], BeforeValidator(as_list, json_schema_input_type=str | list[str])]
 
 
@@ -112,12 +113,13 @@ class FeaturesConfig(Section):
     """What a model reads of the nodes themselves."""
 
     kind: Literal[
-        "auto", "node", "degree", "one_hot", "random", "positional", "node+positional"
+        "auto", "node", "degree", "one_hot", "random", "positional", "node+positional", "learned"
     ] = Field(
         "auto",
         description="node: `graph.features`; degree: degree and a constant; one_hot: a column "
-        "for every node; random: numbers between 0 and 1; positional: the encodings. auto: node "
-        "where the graph has features, else degree.",
+        "for every node; random: numbers between 0 and 1; positional: the encodings; learned: "
+        "free parameters of the model, `dimensions` a node (for one fixed set of nodes). auto: "
+        "node where the graph has features, else degree.",
     )
     standardise: bool = Field(
         False, description="Give the columns of node features mean 0 and deviation 1."
@@ -196,6 +198,15 @@ class ModelConfig(Section):
     )
     hidden: int = Field(128, ge=1, description="Width of a layer.")
     layers: int = Field(2, ge=1, description="Message passing layers.")
+    head: Literal["preset", "inner_product", "mlp", "structural"] = Field(
+        "preset",
+        description="How a pair is scored. inner_product: of the embeddings, beside the squared "
+        "distance; mlp: a network on the Hadamard product and the geometry; structural: that and "
+        "common neighbours, degrees, same component. The preset best is structural.",
+    )
+    gate: Literal["preset", "distance", "squared", "inner"] = Field(
+        "preset", description="What of two positions weighs the edge between them."
+    )
 
 
 class TrainConfig(Section):
@@ -204,13 +215,42 @@ class TrainConfig(Section):
     lr: float = Field(0.01, gt=0, description="Learning rate of Adam.")
     epochs: int = Field(50, ge=1, description="Passes over the training links, at most.")
     patience: int = Field(
-        8, ge=1, description="Epochs without a better validation AUC before stopping."
+        8, ge=1, description="Epochs without a better validation metric before stopping."
     )
     weight_decay: float = Field(0.0, ge=0, description="L2 penalty of Adam.")
-    batching: Literal["auto", "full"] = Field("auto", description="full: the whole graph a step.")
+    batching: Literal["auto", "full", "sampled"] = Field(
+        "auto",
+        description="full: the whole graph a step; sampled: neighbourhoods of a batch of links; "
+        "auto: full for graphs of up to a million edges.",
+    )
+    batch_size: int = Field(8192, ge=1, description="Links of a sampled step, all workers.")
+    fan_outs: list[int] | None = Field(
+        None,
+        description="Neighbours per hop from a link, one number a layer, -1 for all; none: 15, "
+        "then 10 for every further hop.",
+    )
+    negatives: Literal["uniform", "degree", "hard"] = Field(
+        "uniform",
+        description="Non-links to learn from. uniform: any pair; degree: one end of a link is "
+        "replaced by a node drawn by degree^0.75; hard: by a neighbour of a neighbour.",
+    )
+    objective: Literal["bce", "auc"] = Field(
+        "bce", description="bce: cross entropy; auc: links above non-links, pair by pair."
+    )
+    metric: str = Field(
+        "auc",
+        pattern=r"^(auc|average_precision|mrr|hits@[1-9]\d*)$",
+        description="What validation measures: auc, average_precision, mrr or hits@K.",
+    )
+    validate_every: int = Field(1, ge=1, description="Epochs between validations.")
+    accumulate: int = Field(1, ge=1, description="Steps whose gradients are added up.")
+    compile: bool = Field(False, description="Compile the model with torch.compile.")
     seeds: int = Field(1, ge=1, description="Models trained, each from its own seed.")
     seed: int = Field(0, ge=0, description="The first seed.")
     checkpoint_every: int = Field(1, ge=1, description="Epochs between checkpoints.")
+    checkpoint_steps: int | None = Field(
+        None, ge=1, description="Steps between checkpoints within an epoch; none: no such ones."
+    )
 
 
 class EvaluateConfig(Section):
@@ -240,7 +280,11 @@ class ClusterConfig(Section):
 
     address: str | None = Field(None, description="Ray address to join; none: a local Ray.")
     workers: int = Field(2, ge=1, description="Tasks side by side.")
-    train_workers: int = Field(1, ge=1, description="Ray Train workers; 1 trains in one task.")
+    train_workers: Workers | tuple[Workers, Workers] = Field(
+        1,
+        description="Ray Train workers; 1 trains in one task; [least, most]: as many as there "
+        "is room for, also after a node was lost.",
+    )
     cpus_per_worker: int = Field(1, ge=1, description="Threads of a task.")
     gpus_per_worker: float = Field(0, ge=0, description="GPUs of a task; 0: none.")
     task_memory: Bytes = Field(2 * 10**9, description="Memory of one task, for example 2GB.")
@@ -258,6 +302,12 @@ class PipelineConfig(Section):
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the pipeline.")
     store: str = Field(description="Folder that holds the artifacts.")
+    repeats: int = Field(
+        1,
+        ge=1,
+        description="Times the pipeline is run, each with the next seed of split and training; "
+        "mean and deviation of the test metrics are shown.",
+    )
     graph: GraphConfig
     features: FeaturesConfig = FeaturesConfig()
     split: SplitConfig = SplitConfig()
@@ -272,6 +322,12 @@ class PipelineConfig(Section):
     def _consistent(self) -> PipelineConfig:
         if self.split.by == "time" and self.graph.time is None:
             raise ValueError("`split.by: time` needs `graph.time`, the column with the timestamps")
+        fan_outs = self.train.fan_outs
+        if fan_outs is not None and len(fan_outs) != self.model.layers:
+            raise ValueError(
+                f"`train.fan_outs` has {len(fan_outs)} numbers, needed is one for each of the "
+                f"{self.model.layers} layers of `model.layers`"
+            )
         kind = self.features.kind
         if kind in ("node", "node+positional") and self.graph.features is None:
             raise ValueError(

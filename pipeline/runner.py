@@ -26,12 +26,24 @@ def plan_run(config: PipelineConfig, *, forced: Collection[str] = ()) -> list[St
 
 
 def run_pipeline(
-    config: PipelineConfig, display: RunDisplay, *, forced: Collection[str] = ()
+    config: PipelineConfig,
+    display: RunDisplay,
+    *,
+    forced: Collection[str] = (),
+    cluster: Cluster | None = None,
 ) -> dict[str, Manifest]:
-    """Run what the plan asks for; returns the manifests of all stages."""
+    """Run what the plan asks for; returns the manifests of all stages.
+
+    Args:
+        config: The pipeline.
+        display: Where progress is shown.
+        forced: Stages that run although their artifacts exist.
+        cluster: An open one that stays open; None: one of its own.
+    """
     store = open_store(config.store)
     plan_run(config, forced=forced)  # bad input is told before anything is written
-    cluster = Cluster(cluster_settings(config))
+    own = cluster is None
+    cluster = cluster or open_cluster(config)
     manifests: dict[str, Manifest] = {}
     with store.lease():
         try:
@@ -45,7 +57,8 @@ def run_pipeline(
                 manifests[step.stage.name] = found
                 store.point_current(step.stage.name, step.fingerprint)
         finally:
-            cluster.close()
+            if own:
+                cluster.close()
             store.close()
     return manifests
 
@@ -97,6 +110,11 @@ def _run_step(
     for warning in manifest.warnings:
         display.warn(warning)
     return manifest
+
+
+def open_cluster(config: PipelineConfig) -> Cluster:
+    """The cluster of a configuration; it starts with the first task."""
+    return Cluster(cluster_settings(config))
 
 
 def cluster_settings(config: PipelineConfig) -> ClusterSettings:

@@ -43,12 +43,18 @@ class ClusterSettings:
 
     address: str | None = None
     workers: int = 2
-    train_workers: int = 1
+    train_workers: int | tuple[int, int] = 1
     cpus_per_worker: int = 1
     gpus_per_worker: float = 0
     task_memory_bytes: int = 2 * 10**9
     retries: int = 3
     distribute_encoding_above: int = 2_000_000
+
+    @property
+    def most_train_workers(self) -> int:
+        """Workers of a training that finds room for all."""
+        wanted = self.train_workers
+        return wanted if isinstance(wanted, int) else max(wanted)
 
 
 class Cluster:
@@ -72,9 +78,9 @@ class Cluster:
             # one spare CPU: a restarted actor must not take the slot a retry waits for
             options["num_cpus"] = 1 + max(
                 self.settings.workers * self.settings.cpus_per_worker,
-                self.settings.train_workers * self.settings.cpus_per_worker,
+                self.settings.most_train_workers * self.settings.cpus_per_worker,
             )
-            options["include_dashboard"] = self.settings.train_workers > 1
+            options["include_dashboard"] = self.settings.most_train_workers > 1
         else:
             options["address"] = self.settings.address
             self._require_listener(self.settings.address)

@@ -74,7 +74,7 @@ def embed_task(request: EmbedRequest, layer: int, start: int, stop: int) -> Resu
     features = NodeFeatures.open(request.features)
     positions = load_positions(request.positions, request.num_encodings, num_nodes=graph.num_nodes)
     model = load_model(request.model)
-    degrees = 1.0 + graph.weighted_degrees
+    degrees = graph.weighted_degrees
     before = np.load(layer_file(request.out, layer - 1), mmap_mode="r") if layer else None
     out = np.load(layer_file(request.out, layer), mmap_mode="r+")
 
@@ -82,14 +82,13 @@ def embed_task(request: EmbedRequest, layer: int, start: int, stop: int) -> Resu
         if before is not None:
             return torch.from_numpy(before[nodes])
         x = torch.from_numpy(input_features(features, graph, positions, nodes))
-        return model.first_state(x, [torch.from_numpy(z[nodes]) for z in positions])
+        chosen = [torch.from_numpy(z[nodes]) for z in positions] if model.reads_positions else []
+        return model.first_state(x, chosen, torch.from_numpy(nodes))
 
     width = model.spec.hidden if layer else model.spec.in_channels
     edges_per_step = max(1, request.rows_memory_bytes // (4 * max(width, model.spec.hidden)))
     for first, last in _steps(graph, start, stop, edges_per_step):
-        messages = MessageGraph.of_rows(
-            graph, first, last, positions, degrees, squared=model.squared_distances
-        )
+        messages = MessageGraph.of_rows(graph, first, last, positions, degrees, model.rule)
         with torch.no_grad():
             sources = messages.source_nodes
             x = (rows_of(sources), rows_of(np.arange(first, last)))

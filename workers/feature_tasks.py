@@ -93,7 +93,10 @@ def build_features(cluster: Cluster, request: FeatureRequest, notify: Notify) ->
         shutil.rmtree(request.out / "work", ignore_errors=True)
     elif request.kind == "degree":
         result |= {"width": DEGREE_WIDTH}
-    NodeFeatures.save_kind(request.kind, request.out)
+    learned = request.dimensions if request.kind == "learned" else 0
+    if learned:
+        result |= {"width": learned}
+    NodeFeatures.save_kind(request.kind, request.out, learned_width=learned)
     return result
 
 

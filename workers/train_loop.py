@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
+import torch.distributed
 from ray import train
-from ray.train.torch import TorchConfig, TorchTrainer, get_device, prepare_model
+from ray.train.torch import TorchConfig, TorchTrainer, get_device
 
 from peg_core.atomic_file import write_json
 from peg_core.errors import PegError
-from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_features import NodeFeatures
+from peg_core.graph.node_features import input_features
 from peg_core.layers.peg_conv import PEGConv
 from peg_core.models import MODELS
 from peg_core.models.link_predictor import LinkPredictor, ModelSpec
 from peg_core.models.model_file import save_model
-from peg_core.random_streams import stream_seed
-from peg_core.splits.leak_check import require_no_leaks
-from peg_core.splits.split_store import NO_FOLD, SplitStore
+from peg_core.splits.split_store import NO_FOLD
 from peg_core.training.checkpoint import TrainingState, read_checkpoint, write_checkpoint
-from peg_core.training.graph_view import GraphView
-from peg_core.training.link_trainer import LinkTrainer, PairLogits, Share
+from peg_core.training.link_schedule import Share
+from peg_core.training.link_trainer import LinkTrainer
 from peg_core.training.stability import layer_stability
-from workers.encode_tasks import hidden_links, load_positions
 from workers.task_map import Result
+from workers.training_setup import build_trainer
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class TrainRequest:
         positions: Encodings of the training graph and of its folds.
         out: Folder of this model; its checkpoint lives there too.
         gap: The eigengap at the cut of the first encoding, where it has one.
-        workers: Ray Train workers; 1 runs the loop in the process that asks.
+        workers: Ray Train workers, or (least, most); 1 runs the loop in the process that asks.
     """
 
     features: Path
@@ -65,16 +61,38 @@ class TrainRequest:
     epochs: int
     patience: int
     checkpoint_every: int
+    head: str = "preset"
+    gate: str = "preset"
+    batching: str = "auto"
+    batch_size: int = 8192
+    fan_outs: Sequence[int] = (15, 10)
+    negatives: str = "uniform"
+    objective: str = "bce"
+    metric: str = "auc"
+    validate_every: int = 1
+    accumulate: int = 1
+    compile: bool = False
+    checkpoint_steps: int | None = None
     gap: float | None = None
-    workers: int = 1
+    workers: int | tuple[int, int] = 1
     cpus_per_worker: int = 1
     gpus_per_worker: float = 0
     retries: int = 3
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.out / "checkpoint.safetensors"
+
+    @property
+    def scratch(self) -> Path:
+        """Where the graphs without a fold are kept while a sampled training runs."""
+        return self.out / "folds"
 
 
 def train_task(request: TrainRequest) -> Result:
     """Train one model; goes on from its checkpoint where there is one."""
     os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.5")
+    os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "20")
     request.out.mkdir(parents=True, exist_ok=True)
     # a name used twice would silently restore the old run: our checkpoint is elsewhere
     storage = request.out / "ray_train"
@@ -93,6 +111,7 @@ def train_task(request: TrainRequest) -> Result:
         trainer.fit()
     finally:
         shutil.rmtree(storage, ignore_errors=True)
+    shutil.rmtree(request.scratch, ignore_errors=True)
     finished: Result = json.loads((request.out / "training.json").read_text())
     return finished
 
@@ -109,92 +128,79 @@ def _scaling(request: TrainRequest) -> train.ScalingConfig:
     )
 
 
-def train_loop(config: dict[str, Any]) -> None:
+def train_loop(config: dict[str, TrainRequest]) -> None:
     """What every Ray Train worker runs; rank 0 writes."""
-    request: TrainRequest = config["request"]
+    request = config["request"]
     context = train.get_context()
     share = Share(context.get_world_rank(), context.get_world_size())
-    device = get_device()
-    trainer, spec = _build(request, share, device)
-    checkpoint = request.out / "checkpoint.safetensors"
-    state = read_checkpoint(checkpoint, trainer.model, trainer.optimizer)
+    trainer, spec = build_trainer(request, share, get_device())
+    state = read_checkpoint(request.checkpoint, trainer.model, trainer.optimizer)
     while state.epoch < request.epochs and state.epoch - state.best_epoch <= request.patience:
-        _one_epoch(trainer, state)
-        if share.rank == 0:
-            write_json(request.out / "progress.json", state.history[-1])
-            if state.epoch % request.checkpoint_every == 0:
-                write_checkpoint(checkpoint, state, trainer.model, trainer.optimizer)
+        _one_epoch(request, trainer, state, share)
     if share.rank == 0:
         _finish(request, spec, trainer, state)
-    train.report({"valid_auc": state.best_auc})
+    train.report({"valid": state.best_value})
 
 
-def _build(
-    request: TrainRequest, share: Share, device: torch.device
-) -> tuple[LinkTrainer, ModelSpec]:
-    split = SplitStore(request.split)
-    features = NodeFeatures.open(request.features)
+def _one_epoch(
+    request: TrainRequest, trainer: LinkTrainer, state: TrainingState, share: Share
+) -> None:
+    """Run the rest of an epoch, validate, and write a checkpoint where one is due."""
 
-    def positions_of(graph: GraphStore, fold: int) -> list[npt.NDArray[np.float32]]:
-        return load_positions(
-            request.positions, request.num_encodings, num_nodes=graph.num_nodes, fold=fold
-        )
+    def save() -> None:
+        if share.rank == 0:
+            write_checkpoint(request.checkpoint, state, trainer.model, trainer.optimizer)
 
-    @cache
-    def view_of(fold: int) -> GraphView:
-        graph = split.graph_without(fold)
-        require_no_leaks(graph, hidden_links(split, fold), place="the messages of training")
-        positions = positions_of(graph, fold)
-        return GraphView.of(graph, positions, features, squared=model.squared_distances)
+    def on_step(done: int, losses: list[float]) -> None:
+        if request.checkpoint_steps and done % request.checkpoint_steps == 0:
+            state.step, state.losses = done, losses
+            save()
 
-    spec = ModelSpec(
-        kind=request.kind,
-        preset=request.preset,
-        in_channels=features.width(positions_of(split.train_graph(), NO_FOLD)),
-        num_encodings=request.num_encodings,
-        hidden=request.hidden,
-        layers=request.layers,
-    )
-    torch.manual_seed(stream_seed(seed=request.seed, purpose="initial weights"))
-    model = MODELS[request.kind](spec)
-    network = prepare_model(PairLogits(model))
-    optimizer = torch.optim.Adam(
-        network.parameters(), lr=request.lr, weight_decay=request.weight_decay
-    )
-    trainer = LinkTrainer(
-        network, optimizer, view_of, split, folds=request.folds, seed=request.seed,
-        device=device, share=share,
-    )  # fmt: skip
-    return trainer, spec
-
-
-def _one_epoch(trainer: LinkTrainer, state: TrainingState) -> None:
-    loss = trainer.run_epoch(state.epoch)
-    auc = trainer.validation_auc()
-    if not torch.isfinite(torch.tensor(loss)):
+    loss = trainer.run_epoch(state.epoch, start=state.step, losses=state.losses, on_step=on_step)
+    if not math.isfinite(loss):
         raise PegError(
             f"the training loss became {loss} in epoch {state.epoch}; lower `train.lr`, "
             "or check the features for extreme values"
         )
-    state.history.append({"epoch": state.epoch, "loss": loss, "valid_auc": auc})
-    if auc > state.best_auc:
-        state.best_auc, state.best_epoch = auc, state.epoch
-        state.best = {
-            name: value.detach().cpu().clone() for name, value in trainer.model.state_dict().items()
-        }
+    state.step, state.losses = 0, []
+    last = state.epoch + 1 == request.epochs
+    if last or (state.epoch + 1) % request.validate_every == 0:
+        _validate(trainer, state, share, loss)
     state.epoch += 1
+    if state.epoch % request.checkpoint_every == 0:
+        save()
+    if share.rank == 0 and state.history:
+        write_json(request.out / "progress.json", {**state.history[-1], "epoch": state.epoch - 1})
+
+
+def _validate(trainer: LinkTrainer, state: TrainingState, share: Share, loss: float) -> None:
+    """Rank 0 measures and tells the others, so that all stop at the same epoch."""
+    found = [trainer.validate() if share.rank == 0 else {}]
+    if share.world_size > 1:
+        torch.distributed.broadcast_object_list(found)
+    metrics, value = found[0], found[0][trainer.metric]
+    row = {"epoch": state.epoch, "loss": loss, "valid_auc": metrics["auc"]}
+    if trainer.metric != "auc":
+        row[f"valid_{trainer.metric}"] = value
+    state.history.append(row)
+    if value > state.best_value:
+        state.best_value, state.best_epoch = value, state.epoch
+        state.best = {
+            name: tensor.detach().cpu().clone()
+            for name, tensor in trainer.model.state_dict().items()
+        }
 
 
 def _stability(request: TrainRequest, model: LinkPredictor, trainer: LinkTrainer) -> float | None:
     """The theorem's constant for the first layer, where the encoding has a gap."""
     layer = model.layers[0]
-    if not request.gap or not isinstance(layer, PEGConv):
+    if not request.gap or not isinstance(layer, PEGConv) or model.table is not None:
         return None
-    view = trainer.view_of(NO_FOLD)
+    view = trainer.source.view_of(NO_FOLD)
     return layer_stability(
         layer,
         gap=request.gap,
-        features=view.features.numpy(),
+        features=input_features(view.features, view.graph, view.positions),
         largest_degree=float(view.graph.weighted_degrees.max()),
     )
 
@@ -206,13 +212,15 @@ def _finish(
     model = MODELS[spec.kind](spec)
     model.load_state_dict(state.best)
     save_model(model, request.out)
+    best = next(row for row in state.history if row["epoch"] == state.best_epoch)
     write_json(
         request.out / "training.json",
         {
             "seed": request.seed,
             "epochs": state.epoch,
             "best_epoch": state.best_epoch,
-            "valid_auc": state.best_auc,
+            "valid": state.best_value,
+            "valid_auc": best["valid_auc"],
             "parameters": sum(p.numel() for p in trainer.model.parameters()),
             "stability_constant": _stability(request, model, trainer),
             "history": state.history,

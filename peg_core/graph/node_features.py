@@ -16,7 +16,15 @@ from peg_core.errors import ArtifactMismatch
 from peg_core.graph.graph_store import GraphStore
 
 # By the paper's letters: N, C, O, R, P, N+P.
-FEATURE_KINDS = ("node", "degree", "one_hot", "random", "positional", "node+positional")
+FEATURE_KINDS = (
+    "node",
+    "degree",
+    "one_hot",
+    "random",
+    "positional",
+    "node+positional",
+    "learned",
+)
 # Kinds with a part that is the same in every view of the graph.
 TABLE_KINDS = ("node", "one_hot", "random", "node+positional")
 POSITIONAL_KINDS = ("positional", "node+positional")
@@ -34,14 +42,16 @@ class NodeFeatures:
         kind: One of :data:`FEATURE_KINDS`.
         table: [num_nodes, width], memory-mapped; None for ``degree`` and ``positional``,
             which come from the graph that carries the messages.
+        learned_width: Columns of free parameters that the model holds, for ``learned``.
     """
 
     kind: str = "degree"
     table: Block | None = None
+    learned_width: int = 0
 
     def width(self, positions: Positions) -> int:
         """Columns that a model reads, with the positions of any view of the graph."""
-        width = DEGREE_WIDTH if self.kind == "degree" else 0
+        width = DEGREE_WIDTH if self.kind == "degree" else self.learned_width
         if self.table is not None:
             width += self.table.shape[1]
         if self.kind in POSITIONAL_KINDS:
@@ -51,13 +61,15 @@ class NodeFeatures:
     @classmethod
     def open(cls, folder: Path) -> NodeFeatures:
         """Map the features in a folder; nothing is read until a row is asked for."""
-        kind = json.loads((folder / "features.json").read_text())["kind"]
-        return cls(kind, load_features(folder) if kind in TABLE_KINDS else None)
+        facts = json.loads((folder / "features.json").read_text())
+        kind = facts["kind"]
+        table = load_features(folder) if kind in TABLE_KINDS else None
+        return cls(kind, table, facts.get("learned_width", 0))
 
     @staticmethod
-    def save_kind(kind: str, folder: Path) -> None:
+    def save_kind(kind: str, folder: Path, *, learned_width: int = 0) -> None:
         """Write ``features.json``; ``features.npy`` stands beside it where the kind has one."""
-        write_json(folder / "features.json", {"kind": kind})
+        write_json(folder / "features.json", {"kind": kind, "learned_width": learned_width})
 
 
 def load_features(folder: Path) -> Block | None:
@@ -85,6 +97,8 @@ def input_features(
         nodes: A range of nodes, or their indices.
     """
     blocks: list[npt.NDArray[Any]] = []
+    if features.kind == "learned":
+        return np.zeros((len(graph.indptr[1:][nodes]), 0), dtype=np.float32)
     if features.table is not None:
         if len(features.table) != graph.num_nodes:
             raise ArtifactMismatch.of(

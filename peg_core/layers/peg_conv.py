@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
+
+from peg_core.layers.gate import Gate
+from peg_core.layers.neighbor_sum import NeighborSum
+
+if TYPE_CHECKING:
+    from peg_core.models.message_graph import MessageGraph
 
 
-class PEGConv(MessagePassing):
+class PEGConv(NeighborSum):
     r"""Message passing whose edge weights come from distances between positions.
 
     From `Equivariant and Stable Positional Encoding for More Powerful Graph Neural
@@ -22,55 +29,33 @@ class PEGConv(MessagePassing):
     Args:
         in_channels: Width of the input features.
         out_channels: Width of the output.
-        num_distances: Distances per edge, one for every encoding.
-        gate_hidden: Hidden width of phi.
+        num_measures: Numbers per edge that the gate reads, one for every encoding.
         residual: Add a linear map of the node's own features.
 
     Shapes:
-        x: [num_nodes, in_channels], or a pair (sources, targets) for a bipartite slice.
-        edge_index: [2, num_edges], self-loops included.
-        normalisation: [num_edges], the entries of A_hat.
-        distances: [num_edges, num_distances].
+        sources: [num_sources, in_channels].
+        targets: [num_targets, in_channels].
         returns: [num_targets, out_channels].
     """
 
     def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        num_distances: int = 1,
-        gate_hidden: int = 32,
-        residual: bool = False,
+        self, in_channels: int, out_channels: int, *, num_measures: int = 1, residual: bool = False
     ) -> None:
-        super().__init__(aggr="add")
+        super().__init__()
         self.linear = nn.Linear(in_channels, out_channels, bias=False)
         self.bias = nn.Parameter(torch.zeros(out_channels))
-        self.gate = nn.Sequential(
-            nn.Linear(num_distances, gate_hidden),
-            nn.ReLU(),
-            nn.Linear(gate_hidden, 1),
-            nn.Sigmoid(),
-        )
+        self.gate = Gate(num_measures)
         self.residual = nn.Linear(in_channels, out_channels, bias=False) if residual else None
 
-    def forward(
-        self,
-        x: Tensor | tuple[Tensor, Tensor],
-        edge_index: Tensor,
-        normalisation: Tensor,
-        distances: Tensor,
-    ) -> Tensor:
-        sources, targets = x if isinstance(x, tuple) else (x, x)
-        coefficient = normalisation * self.gate(distances).squeeze(-1)  # [num_edges]
-        out = self.propagate(
-            edge_index,
-            x=(self.linear(sources), None),
-            coefficient=coefficient,
-            size=(sources.shape[0], targets.shape[0]),
-        )
+    def forward(self, sources: Tensor, targets: Tensor, messages: MessageGraph) -> Tensor:
+        coefficients = messages.weights * self.gate(messages.measures)  # [num_edges]
+        own = (messages.loop_weights * self.gate(messages.loop_measures)).unsqueeze(-1)
+        # (A X) W = A (X W): the product is taken where there are fewer rows
+        if len(sources) <= 2 * len(targets):
+            out = self.sum_neighbors(self.linear(sources), coefficients, messages)
+            out = out + own * self.linear(targets)
+        else:
+            out = self.sum_neighbors(sources, coefficients, messages)
+            out = self.linear(out + own * targets)
         out = out + self.bias
         return out if self.residual is None else out + self.residual(targets)
-
-    def message(self, x_j: Tensor, coefficient: Tensor) -> Tensor:
-        return coefficient.unsqueeze(-1) * x_j

@@ -1,10 +1,14 @@
 """Models. Adding one: one file, one line here, one test file."""
 
+from peg_core.models.egnn import EGNN
 from peg_core.models.link_predictor import LinkPredictor
+from peg_core.models.pe_sage import PESAGE
 from peg_core.models.peg import PEG
 
 MODELS: dict[str, type[LinkPredictor]] = {
     "peg": PEG,
+    "pe_sage": PESAGE,
+    "egnn": EGNN,
 }
 
-__all__ = ["MODELS", "PEG", "LinkPredictor"]
+__all__ = ["EGNN", "MODELS", "PEG", "PESAGE", "LinkPredictor"]

@@ -1,6 +1,12 @@
-"""Heads: from the embeddings, geometry and structure of a pair to one logit."""
+"""Heads: from the embeddings, geometry and structure of a pair to one logit.
+
+Shapes of every head: first, second [num_pairs, hidden]; geometry [num_pairs, 3 *
+num_encodings]; structure [num_pairs, 6]; returns [num_pairs].
+"""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -9,16 +15,23 @@ from peg_core.models.pair_geometry import NUM_GEOMETRIC
 from peg_core.models.structural_features import NUM_STRUCTURAL
 
 
-class StructuralHead(nn.Module):
-    """An MLP over everything that is known of a pair.
+class Head(nn.Module):
+    """Base of the heads; ``reads_structure`` says whether ``structure`` matters to it."""
 
-    Shapes:
-        first, second: [num_pairs, hidden]; geometry: [num_pairs, 3 * num_encodings];
-        structure: [num_pairs, 6]; returns [num_pairs].
-    """
+    reads_structure: ClassVar[bool] = False
 
-    def __init__(self, hidden: int, num_encodings: int, *, width: int = 64, dropout: float) -> None:
+    def __init__(self, hidden: int, num_encodings: int, *, dropout: float) -> None:
+        del hidden, num_encodings, dropout
         super().__init__()
+
+
+class StructuralHead(Head):
+    """An MLP over everything that is known of a pair: Hadamard product, geometry, structure."""
+
+    reads_structure = True
+
+    def __init__(self, hidden: int, num_encodings: int, *, dropout: float, width: int = 64) -> None:
+        super().__init__(hidden, num_encodings, dropout=dropout)
         inputs = hidden + NUM_GEOMETRIC * num_encodings + NUM_STRUCTURAL
         self.network = nn.Sequential(
             nn.BatchNorm1d(inputs),
@@ -34,17 +47,38 @@ class StructuralHead(nn.Module):
         return self.network(inputs).squeeze(-1)
 
 
-class LinearHead(nn.Module):
-    """The authors' head: a linear map of (X_u . X_v, squared distances).
+class LinearHead(Head):
+    """The authors' head: a linear map of (X_u . X_v, squared distances)."""
 
-    Shapes as in :class:`StructuralHead`; ``structure`` is not read.
-    """
-
-    def __init__(self, num_encodings: int) -> None:
-        super().__init__()
+    def __init__(self, hidden: int, num_encodings: int, *, dropout: float = 0.0) -> None:
+        super().__init__(hidden, num_encodings, dropout=dropout)
         self.linear = nn.Linear(1 + num_encodings, 1)
 
     def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
         del structure
         inner = (first * second).sum(-1, keepdim=True)
         return self.linear(torch.cat([inner, geometry[:, 1::NUM_GEOMETRIC]], dim=-1)).squeeze(-1)
+
+
+class MLPHead(Head):
+    """A network over the Hadamard product and the geometry."""
+
+    def __init__(self, hidden: int, num_encodings: int, *, dropout: float, width: int = 64) -> None:
+        super().__init__(hidden, num_encodings, dropout=dropout)
+        self.network = nn.Sequential(
+            nn.Linear(hidden + NUM_GEOMETRIC * num_encodings, width),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(width, 1),
+        )
+
+    def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
+        del structure
+        return self.network(torch.cat([first * second, geometry], dim=-1)).squeeze(-1)
+
+
+HEADS: dict[str, type[Head]] = {
+    "inner_product": LinearHead,
+    "mlp": MLPHead,
+    "structural": StructuralHead,
+}

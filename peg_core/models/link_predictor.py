@@ -8,13 +8,31 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor, nn
+from torch.nn import functional
 
+from peg_core.models.decoders import HEADS, Head
+from peg_core.models.edge_rule import EdgeRule
 from peg_core.models.message_graph import MessageGraph
+
+State = Tensor | tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """All that is needed to build a model before its weights are loaded."""
+    """All that is needed to build a model before its weights are loaded.
+
+    Args:
+        kind: A name of ``MODELS``.
+        preset: "best" or "faithful".
+        in_channels: Columns of the features.
+        num_encodings: Positions per node, each measured on its own.
+        hidden: Width of a layer.
+        layers: Message passing layers.
+        head: A name of ``HEADS``, or "preset".
+        gate: What the gate measures, a name of ``MEASURES``, or "preset".
+        encoding_widths: Dimensions of each encoding.
+        learned_nodes: Nodes with free parameters as features; 0: features are given.
+    """
 
     kind: str
     preset: str
@@ -22,58 +40,107 @@ class ModelSpec:
     num_encodings: int
     hidden: int = 128
     layers: int = 2
+    head: str = "preset"
+    gate: str = "preset"
+    encoding_widths: Sequence[int] = ()
+    learned_nodes: int = 0
 
 
 class LinkPredictor(nn.Module):
     """Embeds nodes layer by layer, then turns pairs into logits.
 
-    Subclasses fill ``layers`` and ``head`` and say which length an edge has;
-    ``version`` goes up whenever training the same data gives another model.
+    Subclasses fill ``layers`` and say what they ask of an edge; ``version`` goes up
+    whenever training the same data gives another model; ``reads_positions`` says whether
+    the first state needs them.
     """
 
-    version: ClassVar[int] = 2
-    squared_distances: bool
+    version: ClassVar[int] = 3
+    reads_positions: ClassVar[bool] = False
+    rule: EdgeRule
     layers: nn.ModuleList
-    head: nn.Module
 
     def __init__(self, spec: ModelSpec) -> None:
         super().__init__()
         self.spec = spec
+        best = spec.preset == "best"
+        self.input_dropout = 0.3 if best else 0.0
+        self.dropout = 0.5 if best else 0.0
+        preset_head = "structural" if best else "inner_product"
+        name = preset_head if spec.head == "preset" else spec.head
+        self.head: Head = HEADS[name](spec.hidden, spec.num_encodings, dropout=self.dropout)
+        self.table = (
+            nn.Embedding(spec.learned_nodes, spec.in_channels) if spec.learned_nodes else None
+        )
 
-    def first_state(self, x: Tensor, positions: Sequence[Tensor]) -> Tensor:
+    def first_state(
+        self, x: Tensor, positions: Sequence[Tensor], nodes: Tensor | None = None
+    ) -> Tensor:
         """What the first layer reads of nodes: their features, and for some models more.
 
         Args:
-            x: [num_nodes, in_channels].
+            x: [num_nodes, in_channels]; not read where features are learned.
             positions: [num_nodes, dimensions] for every encoding.
+            nodes: [num_nodes] which nodes these are; None: all, in order.
         """
         del positions
-        return x
+        return self.features(x, nodes)
+
+    def features(self, x: Tensor, nodes: Tensor | None) -> Tensor:
+        """The given features, or the learned ones."""
+        if self.table is None:
+            return x
+        rows: Tensor = self.table.weight if nodes is None else self.table(nodes)
+        return rows
 
     def state_width(self, layer: int) -> int:
         """Columns of what ``embed_layer(layer, ...)`` returns; the last one's is the embedding."""
         del layer
         return self.spec.hidden
 
-    def forward(self, state: Tensor, messages: MessageGraph) -> Tensor:
-        """Embeddings of all nodes from their first state, [num_nodes, hidden]."""
+    def forward(self, state: Tensor, messages: MessageGraph | Sequence[MessageGraph]) -> Tensor:
+        """Embeddings from the first state, [num_targets of the last layer, hidden].
+
+        Args:
+            state: Of all nodes of the first layer's messages.
+            messages: One graph for all layers, or one for each.
+        """
         for layer in range(len(self.layers)):
-            state = self.embed_layer(layer, state, messages)
+            edges = messages if isinstance(messages, MessageGraph) else messages[layer]
+            state = self.embed_layer(layer, state, edges)
         return state
 
     @abstractmethod
-    def embed_layer(
-        self, layer: int, state: Tensor | tuple[Tensor, Tensor], messages: MessageGraph
-    ) -> Tensor:
+    def embed_layer(self, layer: int, state: State, messages: MessageGraph) -> Tensor:
         """One layer for the targets of ``messages``, [num_targets, state_width(layer)].
 
         Args:
             layer: Its number.
-            state: Of all nodes, or of (sources, targets) where those differ.
+            state: Of the sources, the targets being the first of them; or of (sources,
+                targets) apart.
             messages: The edges.
         """
+
+    def ends(self, layer: int, state: State, messages: MessageGraph) -> tuple[Tensor, Tensor]:
+        """The state of sources and of targets, with dropout while training."""
+        if isinstance(state, tuple):
+            return state
+        if self.training:
+            state = functional.dropout(state, self.dropout if layer else self.input_dropout)
+        return state, state[: messages.num_targets]
+
+    def activate(self, layer: int, out: Tensor) -> Tensor:
+        """ReLU between layers; the authors' code has none."""
+        last = layer == len(self.layers) - 1
+        return out if last or self.spec.preset != "best" else out.relu()
 
     def decode(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
         """Logits of pairs, [num_pairs]; symmetric in the two ends."""
         logits: Tensor = self.head(first, second, geometry, structure)
         return logits
+
+
+def preset_rule(spec: ModelSpec, normalisation: str = "symmetric") -> EdgeRule:
+    """Distances by default, their squares in the authors' code."""
+    preset = "distance" if spec.preset == "best" else "squared"
+    measure = preset if spec.gate == "preset" else spec.gate
+    return EdgeRule(measure, normalisation)  # type: ignore[arg-type]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 from torch import Tensor, nn
-from torch.nn import functional
 
 from peg_core.layers.peg_conv import PEGConv
-from peg_core.models.decoders import LinearHead, StructuralHead
-from peg_core.models.link_predictor import LinkPredictor, ModelSpec
+from peg_core.models.link_predictor import LinkPredictor, ModelSpec, State, preset_rule
 from peg_core.models.message_graph import MessageGraph
 
 
@@ -23,28 +21,13 @@ class PEG(LinkPredictor):
 
     def __init__(self, spec: ModelSpec) -> None:
         super().__init__(spec)
-        best = spec.preset == "best"
-        self.squared_distances = not best
-        self.input_dropout = 0.3 if best else 0.0
-        self.dropout = 0.5 if best else 0.0
+        self.rule = preset_rule(spec)
         widths = [spec.in_channels] + [spec.hidden] * spec.layers
         self.layers = nn.ModuleList(
-            PEGConv(before, after, num_distances=spec.num_encodings, residual=best)
+            PEGConv(before, after, num_measures=spec.num_encodings, residual=spec.preset == "best")
             for before, after in pairwise(widths)
         )
-        self.head = (
-            StructuralHead(spec.hidden, spec.num_encodings, dropout=self.dropout)
-            if best
-            else LinearHead(spec.num_encodings)
-        )
 
-    def embed_layer(
-        self, layer: int, state: Tensor | tuple[Tensor, Tensor], messages: MessageGraph
-    ) -> Tensor:
-        if self.training and not isinstance(state, tuple):
-            state = functional.dropout(state, self.dropout if layer else self.input_dropout)
-        out: Tensor = self.layers[layer](
-            state, messages.edge_index, messages.normalisation, messages.distances
-        )
-        last = layer == len(self.layers) - 1
-        return out if last or self.spec.preset != "best" else out.relu()
+    def embed_layer(self, layer: int, state: State, messages: MessageGraph) -> Tensor:
+        sources, targets = self.ends(layer, state, messages)
+        return self.activate(layer, self.layers[layer](sources, targets, messages))

@@ -11,11 +11,71 @@ from peg_core.errors import GraphTooSmall
 from peg_core.graph.graph_store import GraphStore
 
 IntArray = npt.NDArray[np.integer[Any]]
+Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+NEGATIVES = ("uniform", "degree", "hard")
+# Rounds of drawing again what turned out to be an edge, before uniform pairs fill up.
+MOST_ROUNDS = 20
 
 
-def sample_non_edges(
-    graph: GraphStore, count: int, *, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+class NegativeSampler:
+    """Non-links to train against.
+
+    Args:
+        graph: Whose edges are no negatives.
+        kind: "uniform": any pair; "degree": the ends of links, one of them replaced by a
+            node drawn by degree^0.75; "hard": replaced by a neighbour of a neighbour.
+    """
+
+    def __init__(self, graph: GraphStore, kind: str = "uniform") -> None:
+        if kind not in NEGATIVES:
+            raise ValueError(f"negatives are {kind!r}, needed is one of {NEGATIVES}")
+        self.graph, self.kind = graph, kind
+        self._cumulative: npt.NDArray[np.float64] | None = None
+
+    def draw(self, source: IntArray, target: IntArray, *, rng: np.random.Generator) -> Pairs:
+        """As many non-links as links are given, none of them an edge or a loop."""
+        if self.kind == "uniform":
+            return sample_non_edges(self.graph, len(source), rng=rng)
+        keep_source = rng.random(len(source)) < 0.5
+        kept = np.where(keep_source, source, target).astype(np.int64)
+        other = np.empty_like(kept)
+        waiting = np.arange(len(kept))
+        for _ in range(MOST_ROUNDS):
+            other[waiting] = self._other_end(kept[waiting], rng)
+            bad = (kept[waiting] == other[waiting]) | self.graph.contains(
+                kept[waiting], other[waiting]
+            )
+            waiting = waiting[bad]
+            if not len(waiting):
+                return kept, other
+        kept[waiting], other[waiting] = sample_non_edges(self.graph, len(waiting), rng=rng)
+        return kept, other
+
+    def _other_end(
+        self, kept: npt.NDArray[np.int64], rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        if self.kind == "degree":
+            if self._cumulative is None:
+                self._cumulative = np.cumsum(self.graph.degrees.astype(np.float64) ** 0.75)
+            place = rng.random(len(kept)) * self._cumulative[-1]
+            return np.searchsorted(self._cumulative, place, side="right").astype(np.int64)
+        return self._random_neighbors(self._random_neighbors(kept, rng), rng)
+
+    def _random_neighbors(
+        self, nodes: npt.NDArray[np.int64], rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        """A neighbour of each; a node without any stays."""
+        start = self.graph.indptr[nodes]
+        degrees = self.graph.indptr[nodes + 1] - start
+        place = start + (rng.random(len(nodes)) * degrees).astype(np.int64)
+        found = np.array(nodes)
+        some = degrees > 0
+        found[some] = self.graph.indices[place[some]]
+        return found
+
+
+def sample_non_edges(graph: GraphStore, count: int, *, rng: np.random.Generator) -> Pairs:
     """``count`` distinct pairs source < target that are not edges, uniformly drawn."""
     n = graph.num_nodes
     available = n * (n - 1) // 2 - graph.num_edges
@@ -33,9 +93,7 @@ def sample_non_edges(
     return keys // n, keys % n
 
 
-def _from_all_pairs(
-    graph: GraphStore, count: int, *, rng: np.random.Generator
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _from_all_pairs(graph: GraphStore, count: int, *, rng: np.random.Generator) -> Pairs:
     """For small dense graphs, where drawing again and again would not end."""
     source, target = np.triu_indices(graph.num_nodes, k=1)
     free = np.flatnonzero(~graph.contains(source, target))

@@ -1,4 +1,4 @@
-"""The state of a training run in one safetensors file; no pickle."""
+"""The state of a training run on disk: safetensors and JSON, never pickle."""
 
 from __future__ import annotations
 
@@ -18,13 +18,28 @@ from peg_core.models.link_predictor import LinkPredictor
 
 @dataclass
 class TrainingState:
-    """How far training is; ``best`` are the weights of the best validation epoch."""
+    """How far training is; ``best`` are the weights of the best validation epoch.
+
+    Random numbers come from the number of an epoch and of a step, so these two are
+    all that a resumed run needs of them.
+
+    Args:
+        epoch: The epoch to run, or that is running.
+        step: Steps of it that are done.
+        losses: Their losses.
+        best_value: The best value of the validation metric so far.
+    """
 
     epoch: int = 0
-    best_auc: float = -1.0
+    step: int = 0
+    losses: list[float] = field(default_factory=list)
+    best_value: float = -1.0
     best_epoch: int = -1
     history: list[dict[str, float]] = field(default_factory=list)
     best: dict[str, Tensor] = field(default_factory=dict)
+
+
+FACTS = ("epoch", "step", "losses", "best_value", "best_epoch", "history")
 
 
 def write_checkpoint(
@@ -36,13 +51,8 @@ def write_checkpoint(
     tensors |= {f"best/{name}": value for name, value in state.best.items()}
     for index, values in saved["state"].items():
         tensors |= {f"optimizer/{index}/{name}": value for name, value in values.items()}
-    facts = {
-        "epoch": state.epoch,
-        "best_auc": state.best_auc,
-        "best_epoch": state.best_epoch,
-        "history": state.history,
-        "param_groups": saved["param_groups"],
-    }
+    facts = {name: getattr(state, name) for name in FACTS}
+    facts["param_groups"] = saved["param_groups"]
     tensors = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
     with atomic_path(path) as temporary:
         save_file(tensors, temporary, metadata={"state": json.dumps(facts)})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +15,12 @@ from torch import Tensor
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import NodeFeatures, input_features
+from peg_core.models.link_predictor import LinkPredictor
 from peg_core.models.message_graph import MessageGraph, Positions
 from peg_core.models.pair_geometry import pair_geometry
-from peg_core.models.structural_features import structural_features
+from peg_core.models.structural_features import NUM_STRUCTURAL, structural_features
+from peg_core.training.link_schedule import Supervision
+from peg_core.training.training_step import TrainingStep
 
 IntArray = npt.NDArray[np.integer[Any]]
 
@@ -28,16 +32,16 @@ class GraphView:
     Args:
         graph: The edges that may be seen.
         positions: [num_nodes, dimensions] for every encoding of that same graph.
-        features: [num_nodes, in_channels].
-        messages: The same edges as the layers read them.
+        features: What the model reads of nodes.
         components: The component of every node, [num_nodes].
+        model: Says what it asks of edges and pairs; its weights are not read.
     """
 
     graph: GraphStore
-    positions: Sequence[Tensor]
-    features: Tensor
-    messages: MessageGraph
+    positions: Positions
+    features: NodeFeatures
     components: npt.NDArray[np.int32]
+    model: LinkPredictor
 
     @classmethod
     def of(
@@ -45,21 +49,49 @@ class GraphView:
         graph: GraphStore,
         positions: Positions,
         features: NodeFeatures,
-        *,
-        squared: bool,
-    ) -> GraphView:
-        x = input_features(features, graph, positions)
-        return cls(
-            graph,
-            [torch.from_numpy(np.array(z, dtype=np.float32)) for z in positions],
-            torch.from_numpy(x),
-            MessageGraph.of_graph(graph, positions, squared=squared),
-            connected_components(graph)[1],
-        )
+        model: LinkPredictor,
+    ) -> Self:
+        return cls(graph, positions, features, connected_components(graph)[1], model)
 
     def pair_inputs(self, source: IntArray, target: IntArray) -> tuple[Tensor, Tensor]:
         """Geometry [num_pairs, 3 * num_encodings] and structure [num_pairs, 6] of pairs."""
-        first, second = torch.from_numpy(source), torch.from_numpy(target)
-        geometry = pair_geometry([(z[first], z[second]) for z in self.positions])
-        structure = structural_features(self.graph, source, target, self.components)
-        return geometry, torch.from_numpy(structure)
+        ends = [(_rows(z, source), _rows(z, target)) for z in self.positions]
+        if self.model.head.reads_structure:
+            structure = structural_features(self.graph, source, target, self.components)
+        else:
+            structure = np.zeros((len(source), NUM_STRUCTURAL), dtype=np.float32)
+        return pair_geometry(ends), torch.from_numpy(structure)
+
+    def node_inputs(
+        self, nodes: npt.NDArray[np.int64] | None = None
+    ) -> tuple[Tensor, Sequence[Tensor]]:
+        """Features and, where the model reads them, positions of some or all nodes."""
+        chosen = slice(None) if nodes is None else nodes
+        x = torch.from_numpy(input_features(self.features, self.graph, self.positions, chosen))
+        positions = self.positions if self.model.reads_positions else []
+        return x, [_rows(z, chosen) for z in positions]
+
+
+class FullView(GraphView):
+    """A view that is small enough to be embedded whole in every step."""
+
+    @cached_property
+    def whole(self) -> tuple[Tensor, Sequence[Tensor], MessageGraph]:
+        """Features, positions and messages of all nodes, made once."""
+        messages = MessageGraph.of_graph(self.graph, self.positions, self.model.rule)
+        return (*self.node_inputs(), messages)
+
+    def step(self, supervision: Supervision) -> TrainingStep:
+        """The whole graph and the pairs of a step."""
+        x, positions, messages = self.whole
+        source, target = supervision.source, supervision.target
+        geometry, structure = self.pair_inputs(source, target)
+        pairs = torch.from_numpy(np.stack([source, target]))
+        return TrainingStep(
+            supervision.number, x, positions, None, messages, pairs, geometry, structure,
+            supervision.num_links,
+        )  # fmt: skip
+
+
+def _rows(values: npt.NDArray[Any], nodes: slice | IntArray) -> Tensor:
+    return torch.from_numpy(np.array(values[nodes], dtype=np.float32))

@@ -1,28 +1,21 @@
-"""Fits a model to the training links, fold by fold."""
+"""Fits a model to the training links, step by step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from peg_core.inference.pair_scoring import PairScorer
-from peg_core.metrics.ranking import roc_auc
+from peg_core.metrics.ranking import ranking_metrics
 from peg_core.models.link_predictor import LinkPredictor
-from peg_core.models.message_graph import MessageGraph
-from peg_core.random_streams import random_stream, stream_seed
-from peg_core.splits.negative_sampling import sample_non_edges
-from peg_core.splits.split_store import NO_FOLD, LabelledPairs, SplitStore
-from peg_core.training.graph_view import GraphView
-
-# Without folds, an epoch still takes this many steps.
-STEPS_WITHOUT_FOLDS = 10
+from peg_core.random_streams import stream_seed
+from peg_core.splits.split_store import LabelledPairs
+from peg_core.training.objective import OBJECTIVES
+from peg_core.training.step_source import StepSource
+from peg_core.training.training_step import TrainingStep
 
 
 class PairLogits(nn.Module):
@@ -32,134 +25,104 @@ class PairLogits(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(
-        self,
-        state: Tensor,
-        messages: MessageGraph,
-        pairs: Tensor,
-        geometry: Tensor,
-        structure: Tensor,
-    ) -> Tensor:
-        embeddings = self.model(state, messages)
-        return self.model.decode(embeddings[pairs[0]], embeddings[pairs[1]], geometry, structure)
-
-
-@dataclass(frozen=True)
-class Share:
-    """Which part of every step this process supervises."""
-
-    rank: int = 0
-    world_size: int = 1
+    def forward(self, step: TrainingStep) -> Tensor:
+        state = self.model.first_state(step.x, step.positions, step.nodes)
+        embeddings = self.model(state, step.messages)
+        first, second = embeddings[step.pairs[0]], embeddings[step.pairs[1]]
+        return self.model.decode(first, second, step.geometry, step.structure)
 
 
 class LinkTrainer:
-    """One model, one optimizer, and the views of the graph they learn from.
-
-    With several folds (PEG+) the links of a fold supervise while encoding,
-    messages, degrees and structural features come from the graph without that
-    fold. With one fold (plain PEG) all come from the whole training graph.
+    """One model, one optimizer, and the steps they learn from.
 
     Args:
         network: A :class:`PairLogits`, or its distributed wrapper.
-        view_of: The view of the training graph without a fold, or of all of it.
-        split: Links and held-out pairs.
-        folds: Number of folds.
-        seed: Of dropout and negatives.
+        optimizer: Of the network's parameters.
+        source: Gives the steps.
+        valid: Pairs to validate with.
+        seed: Of dropout.
         device: Where the network is.
-        share: Of the supervision, for distributed training.
+        objective: A name of ``OBJECTIVES``.
+        metric: What is validated: auc, average_precision, mrr or hits@K.
+        accumulate: Steps whose gradients are added up before the weights move.
     """
 
     def __init__(
         self,
         network: nn.Module,
         optimizer: torch.optim.Optimizer,
-        view_of: Callable[[int], GraphView],
-        split: SplitStore,
+        source: StepSource,
+        valid: LabelledPairs,
         *,
-        folds: int,
         seed: int,
         device: torch.device,
-        share: Share,
+        objective: str = "bce",
+        metric: str = "auc",
+        accumulate: int = 1,
     ) -> None:
-        self.network, self.optimizer, self.view_of = network, optimizer, view_of
-        self.train_graph = split.train_graph()
-        self.source, self.target, self.fold = split.train_links()
-        self.valid: LabelledPairs = split.held_out("valid")
-        self.folds, self.seed, self.device, self.share = folds, seed, device, share
+        self.network, self.optimizer, self.source = network, optimizer, source
+        self.valid, self.seed, self.device, self.metric = valid, seed, device, metric
+        self.objective = OBJECTIVES[objective]
+        self.accumulate = accumulate
 
     @property
     def model(self) -> LinkPredictor:
-        network: Any = getattr(self.network, "module", self.network)
+        network: Any = self.network
+        for wrapper in ("module", "_orig_mod"):  # distributed, compiled
+            network = getattr(network, wrapper, network)
         model: LinkPredictor = network.model
         return model
 
-    def run_epoch(self, epoch: int) -> float:
-        """One pass over the training links; returns the mean loss."""
-        self.network.train()
-        steps = self._steps(epoch)
-        losses = [self._step(epoch * len(steps) + i, *step) for i, step in enumerate(steps)]
-        return float(np.mean(losses))
+    def run_epoch(
+        self,
+        epoch: int,
+        *,
+        start: int = 0,
+        losses: list[float] | None = None,
+        on_step: Callable[[int, list[float]], None] = lambda *_: None,
+    ) -> float:
+        """One pass over the training links; returns the mean loss.
 
-    def validation_auc(self) -> float:
-        """ROC AUC of the validation pairs, on the whole training graph."""
+        Args:
+            epoch: Its number.
+            start: Steps of it that are done already.
+            losses: Their losses.
+            on_step: Called whenever the weights moved, with the steps done and all losses.
+        """
+        self.network.train()
+        losses = list(losses or [])
+        waiting = 0
+        for done, step in enumerate(self.source.steps(epoch, start=start), start=start + 1):
+            losses.append(self._gradients(step))
+            waiting += 1
+            if waiting == self.accumulate:
+                self._move()
+                waiting = 0
+                on_step(done, losses)
+        if waiting:
+            self._move()
+        return sum(losses) / len(losses)
+
+    def validate(self) -> dict[str, float]:
+        """Metrics of the validation pairs, on the whole training graph."""
         model = self.model.eval()
-        view = self.view_of(NO_FOLD)
-        with torch.no_grad():
-            embeddings = model(*_to(self.device, view.features, view.messages)).cpu().numpy()
-        scorer = PairScorer(
-            model.cpu(),
-            view.graph,
-            embeddings,
-            [z.numpy() for z in view.positions],
-            view.components,
-        )
+        view, embeddings = self.source.embed(model, self.device)
+        scorer = PairScorer(model.cpu(), view.graph, embeddings, view.positions, view.components)
         scores = scorer.logits(self.valid.source, self.valid.target)
         model.to(self.device)
-        return roc_auc(*self.valid.by_label(scores))
+        hits = [int(self.metric.removeprefix("hits@"))] if "@" in self.metric else []
+        return ranking_metrics(*self.valid.by_label(scores), hits=hits)
 
-    def _steps(self, epoch: int) -> list[tuple[int, npt.NDArray[np.int64]]]:
-        """(fold that is left out, links that supervise), in the order of this epoch."""
-        rng = random_stream(seed=self.seed, purpose="epoch order", shard=epoch)
-        if self.folds > 1:
-            order = rng.permutation(self.folds)
-            return [(int(fold), np.flatnonzero(self.fold == fold)) for fold in order]
-        shuffled = rng.permutation(len(self.source))
-        return [(NO_FOLD, part) for part in np.array_split(shuffled, STEPS_WITHOUT_FOLDS)]
-
-    def _step(self, number: int, fold: int, links: npt.NDArray[np.int64]) -> float:
-        """The streams depend on the step's number alone, so a resumed run repeats them."""
-        view = self.view_of(fold)
-        rng = random_stream(seed=self.seed, purpose="training negatives", shard=number)
-        negatives = sample_non_edges(self.train_graph, len(links), rng=rng)
-        mine = slice(self.share.rank, None, self.share.world_size)
-        source = np.concatenate([self.source[links][mine], negatives[0][mine]]).astype(np.int64)
-        target = np.concatenate([self.target[links][mine], negatives[1][mine]]).astype(np.int64)
-        geometry, structure = view.pair_inputs(source, target)
-        positives = len(self.source[links][mine])
-        labels = (torch.arange(len(source)) < positives).float()
-        torch.manual_seed(stream_seed(seed=self.seed, purpose="dropout", shard=number))
-        pairs = torch.from_numpy(np.stack([source, target]))
-        inputs = _to(self.device, view.features, view.messages, pairs, geometry, structure)
-        self.optimizer.zero_grad()
-        loss = functional.binary_cross_entropy_with_logits(
-            self.network(*inputs), labels.to(self.device)
-        )
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
+    def _gradients(self, step: TrainingStep) -> float:
+        """Add a step's gradients; its random numbers come from its number alone."""
+        torch.manual_seed(stream_seed(seed=self.seed, purpose="dropout", shard=step.number))
+        on_gpu = self.device.type == "cuda"
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=on_gpu):
+            logits = self.network(step.to(self.device))
+        loss = self.objective(logits.float(), step.num_links)
+        (loss / self.accumulate).backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
-
-def _to(device: torch.device, *values: Any) -> list[Any]:
-    """Tensors and message graphs on the device."""
-    moved = []
-    for value in values:
-        if isinstance(value, MessageGraph):
-            value = MessageGraph(
-                value.edge_index.to(device),
-                value.normalisation.to(device),
-                value.distances.to(device),
-            )
-        else:
-            value = value.to(device)
-        moved.append(value)
-    return moved
+    def _move(self) -> None:
+        self.optimizer.step()
+        self.optimizer.zero_grad()

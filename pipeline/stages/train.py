@@ -22,11 +22,12 @@ def settings(config: PipelineConfig) -> dict[str, Any]:
     return {
         "model": {**config.model.model_dump(), "version": MODELS[config.model.kind].version},
         # how often a checkpoint is written does not change the model
-        "train": config.train.model_dump(exclude={"checkpoint_every"}),
+        "train": config.train.model_dump(exclude={"checkpoint_every", "checkpoint_steps"}),
     }
 
 
 def run(context: StageContext) -> StageResult:
+    config = context.config.train
     requests = [_request(context, seed) for seed in seeds_of(context.config)]
 
     def on_progress(_: TaskProgress) -> None:
@@ -40,10 +41,11 @@ def run(context: StageContext) -> StageResult:
         on_progress=on_progress,
     )
     _write_epochs(context.folder, results)
-    best = max(results, key=lambda result: result["valid_auc"])
+    best = max(results, key=lambda result: result["valid"])
     return StageResult(
         counts={
             "valid_auc": float(np.mean([result["valid_auc"] for result in results])),
+            **_metric(config.metric, results),
             "epochs": sum(result["epochs"] for result in results),
             "parameters": best["parameters"],
         },
@@ -83,6 +85,18 @@ def _request(context: StageContext, seed: int) -> TrainRequest:
         preset=model.preset,
         hidden=model.hidden,
         layers=model.layers,
+        head=model.head,
+        gate=model.gate,
+        batching=train.batching,
+        batch_size=train.batch_size,
+        fan_outs=train.fan_outs or [15, *[10] * (model.layers - 1)],
+        negatives=train.negatives,
+        objective=train.objective,
+        metric=train.metric,
+        validate_every=train.validate_every,
+        accumulate=train.accumulate,
+        compile=train.compile,
+        checkpoint_steps=train.checkpoint_steps,
         lr=train.lr,
         weight_decay=train.weight_decay,
         epochs=train.epochs,
@@ -117,6 +131,13 @@ def _progress(requests: list[TrainRequest], epochs: int) -> tuple[float, float, 
         return 0, total, "starting"
     last = latest[-1]
     return done, total, f"epoch {last['epoch']} loss {last['loss']:.4f} AUC {last['valid_auc']:.4f}"
+
+
+def _metric(name: str, results: list[Result]) -> dict[str, float]:
+    """What validation went by, where that is not the AUC."""
+    if name == "auc":
+        return {}
+    return {f"valid_{name}": float(np.mean([result["valid"] for result in results]))}
 
 
 def _write_epochs(folder: Path, results: list[Result]) -> None:

@@ -17,13 +17,21 @@ from peg_core.models.message_graph import MessageGraph
 from peg_core.models.model_file import load_model, save_model
 
 NODES = 24
+WIDTHS = (4, 3)
 every_model = pytest.mark.parametrize("kind", MODELS)
 every_preset = pytest.mark.parametrize("preset", ["best", "faithful"])
 
 
 def build(kind, preset, num_encodings=2):
     torch.manual_seed(1)
-    spec = ModelSpec(kind, preset, in_channels=5, num_encodings=num_encodings, hidden=6)
+    spec = ModelSpec(
+        kind,
+        preset,
+        in_channels=5,
+        num_encodings=num_encodings,
+        hidden=6,
+        encoding_widths=WIDTHS,
+    )
     model = MODELS[kind](spec)
     for module in model.modules():  # running statistics of a trained model
         if isinstance(module, torch.nn.BatchNorm1d):
@@ -32,10 +40,14 @@ def build(kind, preset, num_encodings=2):
     return model.eval()
 
 
+@torch.no_grad()
+def embed(model, graph, x, positions):
+    state = model.first_state(torch.from_numpy(x), [torch.from_numpy(z) for z in positions])
+    return model(state, MessageGraph.of_graph(graph, positions, model.rule)).numpy()
+
+
 def scores(model, graph, x, positions, source, target):
-    messages = MessageGraph.of_graph(graph, positions, squared=model.squared_distances)
-    with torch.no_grad():
-        embeddings = model(torch.from_numpy(x), messages).numpy()
+    embeddings = embed(model, graph, x, positions)
     components = connected_components(graph)[1]
     return PairScorer(model, graph, embeddings, positions, components).logits(source, target)
 
@@ -45,7 +57,7 @@ def example(seed):
     ends = np.array(nx.gnm_random_graph(NODES, 60, seed=seed).edges())
     graph = GraphStore.from_edges(ends[:, 0], ends[:, 1], num_nodes=NODES)
     x = rng.normal(size=(NODES, 5)).astype(np.float32)
-    positions = [rng.normal(size=(NODES, p)).astype(np.float32) for p in (4, 3)]
+    positions = [rng.normal(size=(NODES, p)).astype(np.float32) for p in WIDTHS]
     source, target = rng.integers(0, NODES, size=(2, 80))
     return graph, x, positions, source, target
 
@@ -103,8 +115,7 @@ def test_scores_do_not_depend_on_direction_or_chunk(kind, preset):
     np.testing.assert_allclose(
         scores(model, graph, x, positions, target, source), before, atol=1e-5
     )
-    messages = MessageGraph.of_graph(graph, positions, squared=model.squared_distances)
-    embeddings = model(torch.from_numpy(x), messages).detach().numpy()
+    embeddings = embed(model, graph, x, positions)
     components = connected_components(graph)[1]
     scorer = PairScorer(model, graph, embeddings, positions, components)
     chunked = scorer.logits(source, target, chunk=7)

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from safetensors.numpy import load_file
 
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import FEATURE_KINDS
@@ -41,6 +42,9 @@ def read_of(kind, current, graph, positions):
         else None,
         "positional": positions,
         "node+positional": np.hstack([node, positions]),
+        "learned": load_file(current / "store/current/train/seed-0/weights.safetensors").get(
+            "table.weight"
+        ),
     }[kind]
 
 
@@ -64,7 +68,7 @@ def test_each_kind_runs_to_scores_and_is_read_alike_everywhere(
         positions = np.load(current / encoded / "encoding-0/all.npy")
         x = read_of(kind, tmp_path, store, positions)
         assert spec["in_channels"] == x.shape[1]
-        messages = MessageGraph.of_graph(store, [positions], squared=model.squared_distances)
+        messages = MessageGraph.of_graph(store, [positions], model.rule)
         with torch.no_grad():
             expected = model(torch.from_numpy(x.astype(np.float32)), messages)
         found = np.load(current / embedded / "layer-1.npy")

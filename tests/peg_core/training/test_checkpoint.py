@@ -20,7 +20,7 @@ def step(model, optimizer):
 def test_going_on_from_a_checkpoint_equals_never_stopping(tmp_path):
     model, optimizer = build()
     step(model, optimizer)
-    state = TrainingState(3, 0.9, 2, [{"epoch": 2, "loss": 0.1, "valid_auc": 0.9}])
+    state = TrainingState(3, 7, [0.5, 0.25], 0.9, 2, [{"epoch": 2, "loss": 0.1, "valid_auc": 0.9}])
     state.best = {name: value.clone() for name, value in model.state_dict().items()}
     write_checkpoint(tmp_path / "c.safetensors", state, model, optimizer)
     step(model, optimizer)
@@ -30,7 +30,8 @@ def test_going_on_from_a_checkpoint_equals_never_stopping(tmp_path):
     step(other, other_optimizer)
     loaded = read_checkpoint(tmp_path / "c.safetensors", other, other_optimizer)
     step(other, other_optimizer)
-    assert (loaded.epoch, loaded.best_auc, loaded.best_epoch) == (3, 0.9, 2)
+    assert (loaded.epoch, loaded.step, loaded.losses) == (3, 7, [0.5, 0.25])
+    assert (loaded.best_value, loaded.best_epoch) == (0.9, 2)
     assert loaded.history == state.history
     assert loaded.best.keys() == state.best.keys()
     for name, value in model.state_dict().items():

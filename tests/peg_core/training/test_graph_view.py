@@ -3,8 +3,12 @@ import numpy as np
 import pytest
 
 from peg_core.graph.node_features import NodeFeatures
+from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.peg import PEG
 from peg_core.splits.split_store import NO_FOLD, SplitStore
 from peg_core.training.graph_view import GraphView
+
+SPEC = ModelSpec("peg", "best", in_channels=2, num_encodings=1, hidden=4)
 
 
 @pytest.fixture
@@ -25,8 +29,9 @@ def test_degrees_are_counted_without_the_fold_that_supervises(split, fold):
         counted[first] += 1
         counted[second] += 1
     graph = split.graph_without(fold)
-    view = GraphView.of(graph, [np.zeros((50, 1))], NodeFeatures("degree"), squared=False)
-    np.testing.assert_allclose(np.expm1(view.features[:, 0].numpy()), counted, atol=1e-4)
+    view = GraphView.of(graph, [np.zeros((50, 1))], NodeFeatures("degree"), PEG(SPEC))
+    x, _ = view.node_inputs()
+    np.testing.assert_allclose(np.expm1(x[:, 0].numpy()), counted, atol=1e-4)
     hidden = 2 * int((folds == fold).sum())
     assert counted.sum() == 2 * len(source) - hidden
     assert (hidden > 0) == (fold != NO_FOLD)
@@ -36,5 +41,5 @@ def test_positional_features_are_the_positions_of_the_view(split):
     positions = [np.random.default_rng(fold).normal(size=(50, 3)) for fold in range(3)]
     for fold in range(3):
         graph = split.graph_without(fold)
-        view = GraphView.of(graph, [positions[fold]], NodeFeatures("positional"), squared=False)
-        np.testing.assert_allclose(view.features, positions[fold], rtol=1e-6)
+        view = GraphView.of(graph, [positions[fold]], NodeFeatures("positional"), PEG(SPEC))
+        np.testing.assert_allclose(view.node_inputs()[0], positions[fold], rtol=1e-6)

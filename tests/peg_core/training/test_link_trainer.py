@@ -1,94 +1,148 @@
-from functools import cache
-
-import networkx as nx
 import numpy as np
 import pytest
 import torch
 
-from peg_core.encoding import ENCODERS
-from peg_core.graph.node_features import NodeFeatures
-from peg_core.models.link_predictor import ModelSpec
-from peg_core.models.peg import PEG
-from peg_core.random_streams import random_stream
-from peg_core.splits.edge_split import split_randomly
-from peg_core.splits.negative_sampling import sample_non_edges
-from peg_core.splits.split_store import LabelledPairs, SplitStore, spread_to_entries
-from peg_core.training.graph_view import GraphView
-from peg_core.training.link_trainer import LinkTrainer, PairLogits, Share
-
-
-@pytest.fixture
-def split(tmp_path, to_store):
-    graph = to_store(nx.stochastic_block_model([25] * 3, np.eye(3) * 0.4 + 0.01, seed=1))
-    source, target = graph.edges()
-    parts = split_randomly(source, target, valid=0.1, test=0.1, seed=0)
-    rows = np.repeat(np.arange(graph.num_nodes), graph.degrees)
-    store = SplitStore(tmp_path)
-    entries = spread_to_entries(graph, rows, parts)
-    store.write_train(graph, entries, np.arange(graph.num_nodes), folds=4, seed=0)
-    for name, part in (("valid", 1), ("test", 2)):
-        links = [end[parts == part].astype(np.int64) for end in (source, target)]
-        rng = random_stream(seed=0, purpose=name)
-        free = sample_non_edges(graph, len(links[0]), rng=rng)
-        ends = [np.concatenate(pair) for pair in zip(links, free, strict=True)]
-        label = np.repeat(np.array([1, 0], np.uint8), len(links[0]))
-        store.write_held_out(name, LabelledPairs(*ends, label))
-    return store
-
-
-def trainer(split, folds, share=None):
-    torch.manual_seed(0)
-    model = PEG(ModelSpec("peg", "best", in_channels=2, num_encodings=1, hidden=8))
-
-    @cache
-    def view_of(fold):
-        graph = split.graph_without(fold)
-        positions = [ENCODERS["le"](dimensions=4).encode(graph, seed=0)]
-        return GraphView.of(graph, positions, NodeFeatures("degree"), squared=False)
-
-    return LinkTrainer(
-        PairLogits(model),
-        torch.optim.Adam(model.parameters(), lr=0.01),
-        view_of,
-        split,
-        folds=folds,
-        seed=0,
-        device=torch.device("cpu"),
-        share=share or Share(),
-    )
+from peg_core.models import MODELS
+from peg_core.training.link_schedule import Share
 
 
 @pytest.mark.parametrize("folds", [1, 4])
-def test_training_separates_links_from_non_links(split, folds):
-    fitted = trainer(split, folds)
+@pytest.mark.parametrize("fan_outs", [None, (5, 5)])
+def test_training_separates_links_from_non_links(make_trainer, folds, fan_outs):
+    fitted = make_trainer(folds, fan_outs=fan_outs)
     losses = [fitted.run_epoch(epoch) for epoch in range(15)]
     assert losses[-1] < losses[0]
-    assert fitted.validation_auc() > 0.75
+    assert fitted.validate()["auc"] > 0.75
 
 
-def test_an_epoch_supervises_every_training_link_once_without_its_fold(split):
-    fitted = trainer(split, 4)
-    steps = fitted._steps(epoch=3)
+@pytest.mark.parametrize("options", [{"objective": "auc"}, {"accumulate": 3}, {"learned": True}])
+def test_other_ways_of_training_learn_too(make_trainer, options):
+    fitted = make_trainer(4, fan_outs=(5, 5), batch_size=40, **options)
+    losses = [fitted.run_epoch(epoch) for epoch in range(12)]
+    assert losses[-1] < losses[0]
+    assert fitted.validate()["auc"] > 0.7
+
+
+def test_an_epoch_supervises_every_training_link_once_without_its_fold(make_trainer):
+    source = make_trainer(4).source
+    schedule = source.schedule
+    steps = schedule.links(epoch=3)
     assert sorted(np.concatenate([links for _, links in steps]).tolist()) == list(
-        range(len(fitted.source))
+        range(len(schedule.source))
     )
     for fold, links in steps:
-        graph = fitted.view_of(fold).graph
-        assert not graph.contains(fitted.source[links], fitted.target[links]).any()
+        graph = source.view_of(fold).graph
+        assert not graph.contains(schedule.source[links], schedule.target[links]).any()
 
 
-def test_two_shares_supervise_every_link_once(split):
+@pytest.mark.parametrize("batch_size", [None, 30])
+def test_two_shares_supervise_every_link_once(make_trainer, split, batch_size):
     seen = []
     for rank in (0, 1):
-        fitted = trainer(split, 4, share=Share(rank, 2))
-        fitted.network.register_forward_pre_hook(
-            lambda _, inputs: seen.append(inputs[2].numpy()[:, : (inputs[2].shape[1] + 1) // 2])
-        )
-        fitted.run_epoch(0)
-    links = np.concatenate(seen, axis=1).T  # positives stand before the negatives
-    assert sorted(map(tuple, links)) == list(zip(*split.train_graph().edges(), strict=True))
+        schedule = make_trainer(4, share=Share(rank, 2), batch_size=batch_size).source.schedule
+        for step in schedule.epoch(0):
+            links = np.stack([step.source, step.target])[:, : step.num_links]
+            seen += list(map(tuple, links.T.tolist()))
+            free = (step.source[step.num_links :], step.target[step.num_links :])
+            assert not split.train_graph().contains(*free).any()
+    assert sorted(seen) == list(
+        zip(*(e.tolist() for e in split.train_graph().edges()), strict=True)
+    )
 
 
-def test_two_runs_with_one_seed_are_the_same(split):
-    first, second = trainer(split, 4), trainer(split, 4)
+@pytest.mark.parametrize("fan_outs", [None, (3, 2)])
+def test_two_runs_with_one_seed_are_the_same(make_trainer, fan_outs):
+    first = make_trainer(4, fan_outs=fan_outs, batch_size=40)
+    second = make_trainer(4, fan_outs=fan_outs, batch_size=40)
     assert [first.run_epoch(e) for e in range(2)] == [second.run_epoch(e) for e in range(2)]
+
+
+def test_an_epoch_that_goes_on_in_its_middle_is_the_same(make_trainer):
+    whole = make_trainer(4, fan_outs=(3, 2), batch_size=40)
+    seen = {}
+
+    def keep(done, losses):
+        if done == 3:
+            seen["weights"] = {n: v.clone() for n, v in whole.model.state_dict().items()}
+            seen["optimizer"] = whole.optimizer.state_dict()["state"]
+            seen["optimizer"] = {
+                k: {n: v.clone() for n, v in slots.items()}
+                for k, slots in seen["optimizer"].items()
+            }
+            seen["losses"] = list(losses)
+
+    loss = whole.run_epoch(0, on_step=keep)
+    again = make_trainer(4, fan_outs=(3, 2), batch_size=40)
+    again.model.load_state_dict(seen["weights"])
+    groups = again.optimizer.state_dict()["param_groups"]
+    again.optimizer.load_state_dict({"state": seen["optimizer"], "param_groups": groups})
+    assert again.run_epoch(0, start=3, losses=seen["losses"]) == loss
+    for name, value in whole.model.state_dict().items():
+        torch.testing.assert_close(again.model.state_dict()[name], value, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("kind", MODELS)
+def test_minibatch_with_all_neighbors_equals_full_graph(make_trainer, kind, learned):
+    """Values and gradients, for every model."""
+    full = make_trainer(4, kind=kind, learned=learned)
+    sampled = make_trainer(4, kind=kind, fan_outs=(-1, -1), learned=learned)
+    for one, other in zip(full.source.steps(0), sampled.source.steps(0), strict=True):
+        found = []
+        for trainer, step in ((full, one), (sampled, other)):
+            trainer.network.train()
+            for module in trainer.network.modules():
+                if isinstance(module, torch.nn.Dropout):
+                    module.p = 0.0
+            trainer.model.dropout = trainer.model.input_dropout = 0.0
+            trainer.network.zero_grad()
+            logits = trainer.network(step)
+            trainer.objective(logits, step.num_links).backward()
+            gradients = [p.grad for p in trainer.network.parameters() if p.grad is not None]
+            found.append((logits, gradients))
+        torch.testing.assert_close(found[0][0], found[1][0], atol=1e-5, rtol=1e-5)
+        for mine, theirs in zip(found[0][1], found[1][1], strict=True):
+            torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["peg", "pe_sage"])
+def test_the_mean_of_many_samples_approaches_the_full_sum(make_trainer, kind):
+    """One layer is linear in its messages, so its expectation is the full-graph value."""
+    trainer = make_trainer(1, kind=kind, fan_outs=(4, 4))
+    view = trainer.source.view_of(-1)
+    model = trainer.model.eval()
+    seeds = np.arange(20)
+    full = view.sampler([-1])
+    sampler = view.sampler([4])
+
+    def layer(sampled):
+        (messages,) = view.layers(sampled)
+        x, _ = view.node_inputs(sampled.nodes)
+        return model.layers[0](x, x[:20], messages).detach().numpy()
+
+    exact = layer(full.sample(seeds, seed=0))
+    draws = np.stack([layer(sampler.sample(seeds, seed=s)) for s in range(1500)])
+    error = draws.std(axis=0) / np.sqrt(len(draws))
+    assert (np.abs(draws.mean(axis=0) - exact) < 5 * error + 1e-5).all()
+    assert draws.std(axis=0).max() > 1e-3  # samples do differ
+
+
+def test_links_that_supervise_are_in_no_message(make_trainer):
+    """Counted, with folds and without, in every edge of every layer."""
+    for folds in (1, 4):
+        trainer = make_trainer(folds, fan_outs=(-1, -1), batch_size=60)
+        schedule = trainer.source.schedule
+        for supervision, step in zip(schedule.epoch(0), trainer.source.steps(0), strict=True):
+            links = {
+                frozenset(pair)
+                for pair in zip(
+                    supervision.source[: supervision.num_links].tolist(),
+                    supervision.target[: supervision.num_links].tolist(),
+                    strict=True,
+                )
+            }
+            nodes = step.nodes.numpy()
+            edges = step.messages[0].edge_index.numpy()
+            seen = {frozenset(pair) for pair in zip(*nodes[edges].tolist(), strict=True)}
+            assert len(seen) > len(links)
+            assert not links & seen

@@ -1,0 +1,1 @@
+"""Samples of a graph that are small enough for one training step."""

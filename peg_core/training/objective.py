@@ -1,0 +1,28 @@
+"""What training makes smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+from torch.nn import functional
+
+
+def binary_cross_entropy(logits: Tensor, num_links: int) -> Tensor:
+    """Links should have probability 1, the others 0."""
+    labels = logits.new_zeros(len(logits))
+    labels[:num_links] = 1
+    return functional.binary_cross_entropy_with_logits(logits, labels)
+
+
+def pairwise_ranking(logits: Tensor, num_links: int) -> Tensor:
+    """Every link should score above the non-link drawn with it: a smooth form of 1 - AUC."""
+    links, others = logits[:num_links], logits[num_links:]
+    count = min(len(links), len(others))
+    return functional.softplus(others[:count] - links[:count]).mean()
+
+
+OBJECTIVES: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "bce": binary_cross_entropy,
+    "auc": pairwise_ranking,
+}

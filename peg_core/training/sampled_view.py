@@ -1,0 +1,97 @@
+"""A graph of which every step sees a sample around its pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from peg_core.models.message_graph import MessageGraph
+from peg_core.random_streams import stream_seed
+from peg_core.sampling.neighbor_sampler import NOTHING, NeighborSampler, SampledNeighbors
+from peg_core.splits.split_store import NO_FOLD
+from peg_core.training.graph_view import GraphView
+from peg_core.training.link_schedule import Supervision
+from peg_core.training.training_step import TrainingStep
+
+
+class SampledView(GraphView):
+    """Reads rows of the memory-mapped graph, positions and features, never all of them."""
+
+    def sampler(self, fan_outs: Sequence[int]) -> NeighborSampler:
+        """A sampler of this graph; one for each thread."""
+        return NeighborSampler(self.graph, fan_outs)
+
+    @cached_property
+    def degrees(self) -> npt.NDArray[np.float32]:
+        """Weighted degrees in the whole graph, [num_nodes]."""
+        return self.graph.weighted_degrees.astype(np.float32)
+
+    def step(
+        self, supervision: Supervision, sampler: NeighborSampler, *, seed: int
+    ) -> TrainingStep:
+        """The neighbourhoods of a step's pairs, less the links that supervise.
+
+        With a fold left out the graph has none of them. Without folds they are taken out
+        of the messages here.
+        """
+        source, target = supervision.source, supervision.target
+        seeds, places = np.unique(np.concatenate([source, target]), return_inverse=True)
+        known = slice(0, supervision.num_links if supervision.fold == NO_FOLD else 0)
+        sampled = sampler.sample(
+            seeds,
+            seed=stream_seed(seed=seed, purpose="neighbors", shard=supervision.number),
+            excluded=self._keys(source[known], target[known]),
+        )
+        x, positions = self.node_inputs(sampled.nodes)
+        geometry, structure = self.pair_inputs(source, target)
+        return TrainingStep(
+            supervision.number,
+            x,
+            positions,
+            torch.from_numpy(sampled.nodes),
+            self.layers(sampled),
+            torch.from_numpy(places.reshape(2, -1).astype(np.int64)),
+            geometry,
+            structure,
+            supervision.num_links,
+        )
+
+    def layers(self, sampled: SampledNeighbors) -> list[MessageGraph]:
+        """The sampled edges as each layer reads them, the widest first."""
+        rule, weights = self.model.rule, self.graph.weights
+        expanded = sampled.nodes[: len(sampled.scale)]
+        rows = np.repeat(np.arange(len(expanded), dtype=np.int32), np.diff(sampled.indptr))
+        source, target = sampled.nodes[sampled.sources], sampled.nodes[rows]
+        edge_weights = rule.edge_weights(
+            None if weights is None else weights[sampled.entries],
+            self.degrees[target],
+            self.degrees[source],
+        )
+        measures = [rule.edge_measures(z, source, target) for z in self.positions]
+        loops = [rule.loop_measures(z[expanded]) for z in self.positions]
+        everything = MessageGraph(
+            torch.from_numpy(sampled.indptr),
+            torch.from_numpy(sampled.sources),
+            torch.from_numpy(edge_weights * sampled.scale[rows]),
+            torch.from_numpy(np.stack(measures, axis=1)),
+            torch.from_numpy(rule.loop_weights(self.degrees[expanded])),
+            torch.from_numpy(np.stack(loops, axis=1)),
+            len(sampled.nodes),
+        )
+        counts = sampled.counts
+        return [
+            everything.first_targets(counts[hop], counts[hop + 1])
+            for hop in reversed(range(len(counts) - 1))
+        ]
+
+    def _keys(self, source: npt.NDArray[Any], target: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Links in both directions, as the sampler excludes them."""
+        if not len(source):
+            return NOTHING
+        n = self.graph.num_nodes
+        return np.sort(np.concatenate([source * n + target, target * n + source]))

@@ -1,0 +1,65 @@
+"""The same pipeline with several splits, summed up in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from peg_core.atomic_file import atomic_path
+from peg_core.object_url import is_url
+from pipeline.config import PipelineConfig
+from pipeline.manifest import Manifest
+from pipeline.progress import RunDisplay
+from pipeline.runner import open_cluster, run_pipeline
+
+
+def run_repeats(
+    config: PipelineConfig, display: RunDisplay, *, forced: Collection[str] = ()
+) -> tuple[dict[str, Manifest], pl.DataFrame]:
+    """Run ``config.repeats`` splits, each with the next seed of split and training.
+
+    Returns:
+        The manifests of the last run, and a row for every split, method and metric.
+    """
+    cluster = open_cluster(config)
+    rows: list[dict[str, Any]] = []
+    manifests: dict[str, Manifest] = {}
+    try:
+        for repeat in range(config.repeats):
+            display.console.print(f"split {repeat + 1} of {config.repeats}")
+            manifests = run_pipeline(
+                repeated(config, repeat), display, forced=forced, cluster=cluster
+            )
+            for row in manifests["evaluate"].details["table"]:
+                rows += [
+                    {"split": repeat, "method": row["method"], "metric": name, "value": value}
+                    for name, value in row.items()
+                    if name != "method" and not name.endswith("_std")
+                ]
+    finally:
+        cluster.close()
+    table = pl.DataFrame(rows)
+    if not is_url(config.store):
+        with atomic_path(Path(config.store) / "repeats.parquet") as temporary:
+            table.write_parquet(temporary)
+    return manifests, table
+
+
+def repeated(config: PipelineConfig, repeat: int) -> PipelineConfig:
+    """The configuration of one repetition."""
+    return config.model_copy(
+        update={
+            "split": config.split.model_copy(update={"seed": config.split.seed + repeat}),
+            "train": config.train.model_copy(update={"seed": config.train.seed + repeat}),
+        }
+    )
+
+
+def summarise(table: pl.DataFrame) -> pl.DataFrame:
+    """Mean and deviation over the splits, a row for every method and metric."""
+    return table.group_by("method", "metric", maintain_order=True).agg(
+        mean=pl.col("value").mean(), deviation=pl.col("value").std(), splits=pl.len()
+    )
