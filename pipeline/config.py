@@ -229,6 +229,11 @@ class TrainConfig(Section):
         description="Neighbours per hop from a link, one number a layer, -1 for all; none: 15, "
         "then 10 for every further hop.",
     )
+    sampler: Literal["numba", "pyg"] = Field(
+        "numba",
+        description="Draws the neighbours. pyg: the compiled kernel of pyg-lib or torch-sparse, "
+        "where one is installed.",
+    )
     negatives: Literal["uniform", "degree", "hard"] = Field(
         "uniform",
         description="Non-links to learn from. uniform: any pair; degree: one end of a link is "

@@ -66,6 +66,7 @@ class TrainRequest:
     batching: str = "auto"
     batch_size: int = 8192
     fan_outs: Sequence[int] = (15, 10)
+    sampler: str = "numba"
     negatives: str = "uniform"
     objective: str = "bce"
     metric: str = "auc"

@@ -15,6 +15,8 @@ from peg_core.graph.node_features import NodeFeatures
 from peg_core.models import MODELS
 from peg_core.models.link_predictor import LinkPredictor, ModelSpec
 from peg_core.random_streams import stream_seed
+from peg_core.sampling.neighbor_sampler import NeighborSampler
+from peg_core.sampling.pyg_sampler import PygNeighborSampler
 from peg_core.splits.fold_graph import open_fold_graph
 from peg_core.splits.leak_check import require_no_leaks
 from peg_core.splits.split_store import NO_FOLD, SplitStore
@@ -98,7 +100,13 @@ def _source(
 
     if not sampled:
         return FullGraphSource(schedule, full_view_of)
-    return SampledSource(schedule, sampled_view_of, fan_outs=request.fan_outs, seed=request.seed)
+    return SampledSource(
+        schedule,
+        sampled_view_of,
+        sampler=PygNeighborSampler if request.sampler == "pyg" else NeighborSampler,
+        fan_outs=request.fan_outs,
+        seed=request.seed,
+    )
 
 
 def _spec(request: TrainRequest, split: SplitStore, features: NodeFeatures) -> ModelSpec:

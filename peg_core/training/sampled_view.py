@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -21,10 +20,6 @@ from peg_core.training.training_step import TrainingStep
 
 class SampledView(GraphView):
     """Reads rows of the memory-mapped graph, positions and features, never all of them."""
-
-    def sampler(self, fan_outs: Sequence[int]) -> NeighborSampler:
-        """A sampler of this graph; one for each thread."""
-        return NeighborSampler(self.graph, fan_outs)
 
     @cached_property
     def degrees(self) -> npt.NDArray[np.float32]:

@@ -76,6 +76,7 @@ class SampledSource(StepSource):
         view_of: The training graph without a fold, or all of it.
         fan_outs: Neighbours per hop from the pairs; -1 for all.
         seed: Of the samples.
+        sampler: Draws them.
         threads: Steps prepared side by side; the result does not depend on it.
     """
 
@@ -86,10 +87,12 @@ class SampledSource(StepSource):
         *,
         fan_outs: Sequence[int],
         seed: int,
+        sampler: type[NeighborSampler] = NeighborSampler,
         threads: int = 1,
     ) -> None:
         self.schedule, self._views = schedule, view_of
         self.fan_outs, self.seed, self.threads = fan_outs, seed, threads
+        self._sampler = sampler
         self._local = threading.local()
 
     def view_of(self, fold: int) -> SampledView:
@@ -113,7 +116,7 @@ class SampledSource(StepSource):
     def _step(self, view: SampledView, supervision: Supervision) -> TrainingStep:
         sampler: NeighborSampler | None = getattr(self._local, "sampler", None)
         if sampler is None or sampler.graph is not view.graph:
-            sampler = self._local.sampler = view.sampler(self.fan_outs)
+            sampler = self._local.sampler = self._sampler(view.graph, self.fan_outs)
         step = view.step(supervision, sampler, seed=self.seed)
         for number, layer in enumerate(step.messages):  # type: ignore[arg-type]
             if number or view.model.table is not None:

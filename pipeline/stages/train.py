@@ -90,6 +90,7 @@ def _request(context: StageContext, seed: int) -> TrainRequest:
         batching=train.batching,
         batch_size=train.batch_size,
         fan_outs=train.fan_outs or [15, *[10] * (model.layers - 1)],
+        sampler=train.sampler,
         negatives=train.negatives,
         objective=train.objective,
         metric=train.metric,

@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from peg_core.models import MODELS
+from peg_core.sampling.neighbor_sampler import NeighborSampler
 from peg_core.training.link_schedule import Share
 
 
@@ -112,8 +113,8 @@ def test_the_mean_of_many_samples_approaches_the_full_sum(make_trainer, kind):
     view = trainer.source.view_of(-1)
     model = trainer.model.eval()
     seeds = np.arange(20)
-    full = view.sampler([-1])
-    sampler = view.sampler([4])
+    full = NeighborSampler(view.graph, [-1])
+    sampler = NeighborSampler(view.graph, [4])
 
     def layer(sampled):
         (messages,) = view.layers(sampled)

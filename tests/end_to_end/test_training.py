@@ -1,0 +1,100 @@
+"""Training as the pipeline runs it: samples, several workers, several splits."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+from safetensors.numpy import load_file
+
+from pipeline.repeats import run_repeats, summarise
+from pipeline.runner import run_pipeline
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+SAMPLED = {"batching": "sampled", "batch_size": 64, "fan_outs": [5, 5], "epochs": 4}
+
+
+def with_training(config, *, workers=1, **values):
+    return config.model_copy(
+        update={
+            "score": None,
+            "train": config.train.model_copy(update=values),
+            "cluster": config.cluster.model_copy(update={"train_workers": workers}),
+        }
+    )
+
+
+def weights_of(config):
+    return load_file(Path(config.store) / "current/train/seed-0/weights.safetensors")
+
+
+@pytest.mark.parametrize("kind", ["pe_sage", "egnn"])
+def test_every_model_trains_on_samples_to_an_evaluation(cluster, small_pipeline, display, kind):
+    config = with_training(small_pipeline, **SAMPLED, objective="auc", metric="hits@20")
+    config = config.model_copy(update={"model": config.model.model_copy(update={"kind": kind})})
+    manifests = run_pipeline(config, display)
+    assert manifests["evaluate"].counts["test_auc"] > 0.6
+    assert 0 <= manifests["train"].counts["valid_hits@20"] <= 1
+    assert not list(Path(config.store).glob("train/*/seed-0/folds"))
+    epochs = pl.read_parquet(Path(config.store) / "current/train/epochs.parquet")
+    assert epochs["epoch"].to_list() == [0, 1, 2, 3]
+
+
+def test_two_workers_train_one_model(cluster, small_pipeline, display):
+    config = with_training(small_pipeline, workers=2, epochs=3)
+    manifests = run_pipeline(config, display)
+    assert manifests["train"].counts["epochs"] == 3
+    assert manifests["evaluate"].counts["test_auc"] > 0.6
+
+
+def test_a_training_killed_within_an_epoch_goes_on_at_its_step(
+    small_config, small_pipeline, ray_address
+):
+    settings = yaml.safe_load(small_config.read_text())
+    settings["train"] |= {**SAMPLED, "checkpoint_steps": 2}
+    settings.pop("score")
+
+    def start(store):
+        small_config.write_text(yaml.safe_dump({**settings, "store": str(store)}))
+        command = [sys.executable, "-m", "pipeline", "run", str(small_config)]
+        command += ["--set", f"cluster.address={ray_address}"]
+        return subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    found = []
+    for name in ("whole", "killed"):
+        store = Path(small_pipeline.store).with_name(name)
+        process = start(store)
+        if name == "killed":
+            while not list(store.glob("train/*/seed-0/checkpoint.safetensors")):
+                assert process.poll() is None, process.stdout.read()
+                time.sleep(0.002)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            assert not list(store.glob("train/*/manifest.json"))
+            process = start(store)
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output
+        found.append(load_file(store / "current/train/seed-0/weights.safetensors"))
+    for name, value in found[0].items():
+        np.testing.assert_array_equal(found[1][name], value)
+
+
+def test_several_splits_are_summed_up(cluster, small_pipeline, display):
+    config = with_training(small_pipeline, epochs=2).model_copy(update={"repeats": 2})
+    manifests, table = run_repeats(config, display)
+    assert manifests["split"].identity.settings["split"]["seed"] == config.split.seed + 1
+    summary = summarise(table).filter(method="peg", metric="auc")
+    values = table.filter(method="peg", metric="auc")["value"].to_numpy()
+    assert summary["mean"][0] == pytest.approx(np.mean(values))
+    assert summary["deviation"][0] == pytest.approx(np.std(values, ddof=1))
+    assert values[0] != values[1]
+    written = pl.read_parquet(Path(config.store) / "repeats.parquet")
+    assert written.equals(table)
