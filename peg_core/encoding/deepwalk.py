@@ -101,9 +101,7 @@ class DeepWalk(ResumableEncoder):
     def walk_rule(self) -> WalkRule:
         return WalkRule(self.walk_length)
 
-    def solve(
-        self, graph: GraphStore, *, seed: int, checkpoint: Path | None = None
-    ) -> Encoding:
+    def solve(self, graph: GraphStore, *, seed: int, checkpoint: Path | None = None) -> Encoding:
         """Positions, [num_nodes, dimensions]; missing columns are zero and said in the report."""
         require_walkable(graph)
         solver = self.choose_solver(graph.num_nodes)

@@ -68,9 +68,7 @@ class ResumableEncoder(Encoder):
     """An encoder that can go on where an earlier run was killed."""
 
     @abstractmethod
-    def solve(
-        self, graph: GraphStore, *, seed: int, checkpoint: Path | None = None
-    ) -> Encoding:
+    def solve(self, graph: GraphStore, *, seed: int, checkpoint: Path | None = None) -> Encoding:
         """Positions with a report; the state on the way is kept in the folder ``checkpoint``."""
 
 

@@ -54,7 +54,7 @@ class Line(ResumableEncoder):
     dimensions: int = 128
     order: Order = "both"
     rows: Rows = "unit"
-    samples: int = 1_000
+    samples: int = 300
     negative_count: int = 5
     learning_rate: float = 0.025
 
@@ -66,9 +66,7 @@ class Line(ResumableEncoder):
         if self.order == "both" and self.dimensions == 1:
             raise ValueError("dimensions is 1, order 'both' needs at least 2")
 
-    def solve(
-        self, graph: GraphStore, *, seed: int, checkpoint: Path | None = None
-    ) -> Encoding:
+    def solve(self, graph: GraphStore, *, seed: int, checkpoint: Path | None = None) -> Encoding:
         """Positions, [num_nodes, dimensions], and the loss of every pass."""
         require_walkable(graph)
         if graph.num_edges == 0:

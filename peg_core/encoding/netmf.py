@@ -54,9 +54,7 @@ def exact_matrix(graph: GraphStore, *, window: int, negatives: int) -> SparseMat
 
 
 @numba.njit(cache=True, nogil=True)
-def _keep(
-    row: FloatArray, factor: float
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+def _keep(row: FloatArray, factor: float) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     """Columns and logarithms of the entries above 1."""
     count = 0
     for column in range(len(row)):

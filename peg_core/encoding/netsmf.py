@@ -9,6 +9,7 @@ every length. A sample depends on (seed, entry of the graph) alone.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numba
@@ -83,7 +84,7 @@ def _cut_rows(graph: GraphStore, rows: slice, samples_per_entry: int) -> list[sl
     goals = np.arange(bounds[0] + most, bounds[-1], most)
     inner = rows.start + np.searchsorted(bounds, goals)
     cuts = np.unique([rows.start, *inner.tolist(), rows.stop]).tolist()
-    return [slice(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [slice(a, b) for a, b in itertools.pairwise(cuts)]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -157,9 +158,7 @@ def sampled_matrix(
         negatives: Noise pairs per true pair, b of the paper.
         seed: Of the run.
     """
-    found = sample_rows(
-        graph, slice(0, graph.num_nodes), window=window, samples=samples, seed=seed
-    )
+    found = sample_rows(graph, slice(0, graph.num_nodes), window=window, samples=samples, seed=seed)
     factors = row_factors(graph, window=window, samples=samples) / 2
     lengths = np.diff(found.indptr)
     values = (found.counts * np.repeat(factors, lengths)).astype(np.float32)

@@ -78,9 +78,7 @@ class Node2Vec(ResumableEncoder):
     def walk_rule(self) -> WalkRule:
         return WalkRule(self.walk_length, back=1 / self.p, away=1 / self.q)
 
-    def solve(
-        self, graph: GraphStore, *, seed: int, checkpoint: Path | None = None
-    ) -> Encoding:
+    def solve(self, graph: GraphStore, *, seed: int, checkpoint: Path | None = None) -> Encoding:
         """Positions, [num_nodes, dimensions], and the loss of every pass."""
         require_walkable(graph)
         return encode_by_walks(

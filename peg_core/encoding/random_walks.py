@@ -204,9 +204,11 @@ def _second_order_step(
         if proposed == before:
             if goal < back:
                 return proposed, state
-        elif goal < surely:  # accepted whether it is a neighbour of the node before or not
-            return proposed, state
-        elif goal < (1.0 if _is_neighbour(indptr, indices, before, proposed) else away):
+            continue
+        limit = surely  # below it nobody needs to know whether this is a neighbour of the last
+        if goal >= surely:
+            limit = 1.0 if _is_neighbour(indptr, indices, before, proposed) else away
+        if goal < limit:
             return proposed, state
 
 
@@ -258,7 +260,5 @@ def _walk_all(
     for i in range(first, stop):
         path = walks[i]
         state = start_state(key, starts[i])
-        reached, _ = walk(
-            indptr, indices, cumulative, starts[i], length, back, away, state, path
-        )
+        reached, _ = walk(indptr, indices, cumulative, starts[i], length, back, away, state, path)
         path[reached:] = NO_NODE

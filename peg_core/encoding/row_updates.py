@@ -166,9 +166,7 @@ class _RowWriter:
     def _next(self, column: Any, body: Any, done: Any) -> None:
         following = self.builder.add(column, ir.Constant(self.word, LANES))
         column.add_incoming(following, body)
-        self.builder.cbranch(
-            self.builder.icmp_signed("<", following, self.columns), body, done
-        )
+        self.builder.cbranch(self.builder.icmp_signed("<", following, self.columns), body, done)
         self.builder.position_at_end(done)
 
     def _row(self, data: Any, number: Any) -> Any:

@@ -70,8 +70,7 @@ def find_slopes(
     for t in range(count):
         product = products[t]
         position = np.int64(
-            (product + np.float32(LARGEST_PRODUCT))
-            * np.float32(TABLE_SIZE / (2 * LARGEST_PRODUCT))
+            (product + np.float32(LARGEST_PRODUCT)) * np.float32(TABLE_SIZE / (2 * LARGEST_PRODUCT))
         )
         position = min(max(position, 0), TABLE_SIZE - 1)
         inside = abs(product) < LARGEST_PRODUCT

@@ -28,11 +28,11 @@ def propagate(graph: GraphStore, positions: FloatArray) -> FloatArray:
         width = own.shape[1]
         block = np.zeros((graph.num_nodes, padded_width(width)), dtype=positions.dtype)
         block[:, :width] = own
-        result[:, first : first + width] = _propagate_block(graph, block)[:, :width]
+        result[:, first : first + width] = propagate_block(graph, block)[:, :width]
     return result
 
 
-def _propagate_block(graph: GraphStore, block: FloatArray) -> FloatArray:
+def propagate_block(graph: GraphStore, block: FloatArray) -> FloatArray:
     """A block of columns of a width that the kernel knows."""
     degrees = graph.weighted_degrees
     inverse = np.divide(1, degrees, out=np.zeros_like(degrees), where=degrees > 0)

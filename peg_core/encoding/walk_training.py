@@ -124,9 +124,7 @@ class WalkTraining:
         seed: Of the run.
     """
 
-    def __init__(
-        self, graph: GraphStore, settings: SkipGram, rule: WalkRule, *, seed: int
-    ) -> None:
+    def __init__(self, graph: GraphStore, settings: SkipGram, rule: WalkRule, *, seed: int) -> None:
         self.graph = WalkGraph.of(graph)
         self.settings = settings
         self.rule = rule
