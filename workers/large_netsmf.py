@@ -66,12 +66,18 @@ def encode_large_netsmf(
     tell: Tell = lambda _, __: None,
     sizes: RangeSizes = RANGE_SIZES,
 ) -> None:
-    """Encode a graph; the arguments are those of ``large_eigenmaps.encode_large``."""
+    """Encode a graph by ranges of its nodes; one without edges is left to one task.
+
+    The arguments are those of ``large_eigenmaps.encode_large``.
+    """
     if marker.exists():
         return
     encoder = DeepWalk(**request.parameters)
     entries = max(sizes.samples // (encoder.window * encoder.samples), 1)
     kept = keep_graph(cluster, request, work, rows=sizes.rows, entries=entries, tell=tell)
+    if kept.num_edges == 0:
+        shutil.rmtree(work)
+        return
     run = LargeNetsmf(cluster, encoder, kept, request.seed, work, sizes.columns, tell)
     entries = run.build_matrix()
     values, vectors = run.factorise()

@@ -52,24 +52,29 @@ def encode_large_skip_gram(
     tell: Tell = lambda _, __: None,
     shards: int = SHARDS,
 ) -> None:
-    """Encode a graph; the arguments are those of ``large_eigenmaps.encode_large``."""
+    """Encode a graph by shards of its starts; one without edges is left to one task.
+
+    The arguments are those of ``large_eigenmaps.encode_large``.
+    """
     if marker.exists():
         return
     encoder = skip_gram_encoder(request)
     huge = 2**62  # one range: tables are not cut
     kept = keep_graph(cluster, request, work, rows=huge, entries=huge, tell=tell)
+    if kept.num_edges == 0:
+        shutil.rmtree(work)
+        return
     peak, losses = 0, []
 
     def run(name: str, task: Any, arguments: list[dict[str, Any]]) -> list[Result]:
         nonlocal peak
         named = [Shard(f"{name}-{i:02d}", own) for i, own in enumerate(arguments)]
-        hear = tell
         results = task_map(
             cluster,
             task,
             named,
             markers=work / "done",
-            on_progress=lambda progress: hear(name, progress),
+            on_progress=lambda progress: tell(name, progress),
         )
         peak = max(peak, *(result["peak_memory_bytes"] for result in results))
         return results
