@@ -144,8 +144,8 @@ def test_the_mean_of_shards_learns_and_goes_on(cluster, graph, tmp_path):
     assert not expected[[5, 250]].any()
     length = np.linalg.norm(np.delete(expected, [5, 250], axis=0), axis=1)
     np.testing.assert_allclose(length, 1, atol=1e-5)
+    tell = interrupt_at("mean-001")
     with pytest.raises(Interrupted):
-        tell = interrupt_at("mean-001")
         encode(encode_large_skip_gram, graph, second, parameters, tell, shards=2)
     again, _ = encode(encode_large_skip_gram, graph, second, parameters, shards=2)
     np.testing.assert_array_equal(again, expected)
