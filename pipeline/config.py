@@ -171,12 +171,21 @@ class SplitConfig(Section):
 
 
 class EncodingConfig(BaseModel):
-    """One positional encoding; the keys beside `kind` are the encoder's own parameters."""
+    """One positional encoding; the keys beside `kind` are the encoder's own parameters.
+
+    An encoder's name alone stands for its defaults.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
 
     kind: Annotated[str, registered(ENCODERS, "encoding")] = "le"
     seed: int = Field(0, ge=0, description="Of the encoder's random numbers.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_alone(cls, value: Any) -> Any:
+        """``le`` is short for ``{kind: le}``."""
+        return {"kind": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _parameters(self) -> EncodingConfig:
@@ -297,8 +306,9 @@ class ClusterConfig(Section):
     distribute_encoding_above: int = Field(
         2_000_000,
         ge=0,
-        description="Nodes above which the eigenmaps of one graph are computed by all workers "
-        "together; the result is the same up to rotation and tolerance.",
+        description="Nodes above which the encoding of one graph is computed by all workers "
+        "together. Eigenmaps and sampled matrices are the same up to rotation and tolerance; "
+        "skip-gram training then takes the mean of shards, see docs/encodings.md.",
     )
 
 

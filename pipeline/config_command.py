@@ -80,6 +80,8 @@ def build_schema() -> dict[str, Any]:
     sections = built["$defs"]
     sections["ModelConfig"]["properties"]["kind"]["enum"] = list(MODELS)
     _describe_encodings(sections["EncodingConfig"])
+    encodings = built["properties"]["encodings"]
+    encodings["items"] = {"anyOf": [{"enum": list(ENCODERS)}, encodings["items"]]}
     memory = sections["ClusterConfig"]["properties"]["task_memory"]
     for key in ("type", "gt"):
         memory.pop(key, None)

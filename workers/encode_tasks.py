@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peg_core.atomic_file import write_array
-from peg_core.encoding import ENCODERS
+from peg_core.encoding import ENCODERS, ResumableEncoder
 from peg_core.errors import ArtifactMismatch
 from peg_core.graph.graph_store import GraphStore
 from peg_core.splits.leak_check import require_no_leaks
@@ -41,8 +42,14 @@ class EncodeRequest:
 def encode_task(request: EncodeRequest) -> Result:
     """Encode a graph; a training graph is first shown to hold none of the held-out links."""
     graph, leaks = open_graph(request)
-    encoding = ENCODERS[request.kind](**request.parameters).solve(graph, seed=request.seed)
+    encoder = ENCODERS[request.kind](**request.parameters)
+    state = request.out.with_name(f"{request.out.stem}-state")
+    if isinstance(encoder, ResumableEncoder):
+        encoding = encoder.solve(graph, seed=request.seed, checkpoint=state)
+    else:
+        encoding = encoder.solve(graph, seed=request.seed)
     write_array(request.out, encoding.positions)
+    shutil.rmtree(state, ignore_errors=True)
     return {"report": encoding.report, "leaks": leaks, "edges": graph.num_edges}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
@@ -61,6 +62,14 @@ class Encoder(ABC):
             if wanted in KIND_NAMES and type(value) is not wanted:
                 raise ValueError(f"{name} is {value!r}, needed is a {KIND_NAMES[wanted]}")
         cls(**parameters)
+
+
+class ResumableEncoder(Encoder):
+    """An encoder that can go on where an earlier run was killed."""
+
+    @abstractmethod
+    def solve(self, graph: GraphStore, *, seed: int, checkpoint: Path | None = None) -> Encoding:
+        """Positions with a report; the state on the way is kept in the folder ``checkpoint``."""
 
 
 EncoderParameters = Encoder

@@ -10,7 +10,7 @@ from peg_core.splits.split_store import NO_FOLD
 from pipeline.config import PipelineConfig
 from pipeline.stage import Stage, StageContext, StageResult
 from workers.encode_tasks import EncodeRequest, encode_task, positions_file
-from workers.large_eigenmaps import encode_large, is_large
+from workers.large_encodings import LargeEncoder, large_encoder
 from workers.task_map import Result, Shard, task_map
 
 
@@ -47,8 +47,9 @@ def encode_graphs(context: StageContext, requests: list[EncodeRequest]) -> Stage
     names = [f"{request.out.parent.name}-{request.out.stem}" for request in requests]
     folder = context.folder.absolute()
     for name, request in zip(names, requests, strict=True):
-        if is_large(context.cluster.settings, request):
-            _encode_large(context, name, request)
+        encoder = large_encoder(context.cluster.settings, request)
+        if encoder is not None:
+            _encode_large(context, name, request, encoder)
     results = task_map(  # graphs that are encoded by now have their marker
         context.cluster,
         encode_task,
@@ -79,9 +80,11 @@ def _quality(results: list[Result]) -> dict[str, float]:
     }
 
 
-def _encode_large(context: StageContext, name: str, request: EncodeRequest) -> None:
+def _encode_large(
+    context: StageContext, name: str, request: EncodeRequest, encoder: LargeEncoder
+) -> None:
     folder = context.folder.absolute()
-    encode_large(
+    encoder(
         context.cluster,
         request,
         work=folder / "work" / name,

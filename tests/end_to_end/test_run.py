@@ -153,3 +153,30 @@ def test_several_seeds_report_mean_and_deviation(cluster, small_pipeline, displa
     row = manifests["evaluate"].details["table"][0]
     assert row["auc"] == pytest.approx((first + second) / 2)
     assert row["auc_std"] == pytest.approx(abs(first - second) / 2**0.5)
+
+
+def test_every_encoding_has_its_distance_in_gate_and_head(cluster, small_pipeline, display):
+    names = ["le", {"kind": "deepwalk", "dimensions": 8}]
+    settings = small_pipeline.model_dump() | {"encodings": names, "score": None}
+    config = type(small_pipeline)(**settings)
+    manifests = run_pipeline(config, display)
+    current = Path(config.store) / "current"
+    reports = {name: result["report"] for name, result in manifests["encode"].details.items()}
+    assert len(reports) == 6
+    assert {reports[name]["solver"] for name in reports if "encoding-1" in name} == {"netmf"}
+    model = load_model(current / "train" / "seed-0")
+    assert model.spec.num_encodings == 2
+    gates = [value for name, value in model.state_dict().items() if "gate.0.weight" in name]
+    assert [gate.shape[1] for gate in gates] == [2, 2]
+    assert all((gate != 0).all() for gate in gates)
+
+    files = [current / "encode" / f"encoding-{number}" / "all.npy" for number in range(2)]
+    positions = [np.load(file) for file in files]
+    graph = GraphStore.open(current / "split" / "train_graph")
+    embedding = np.load(current / "embed" / "seed-0" / "layer-1.npy")
+    pairs = np.arange(50), np.arange(50, 100)
+    logits = PairScorer(model, graph, embedding, positions).logits(*pairs)
+    for number in range(2):
+        moved = [p * (1 + (i == number)) for i, p in enumerate(positions)]
+        other = PairScorer(model, graph, embedding, moved).logits(*pairs)
+        assert np.abs(logits - other).max() > 1e-4
