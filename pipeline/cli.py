@@ -21,6 +21,7 @@ from pipeline.inspect_command import inspect as inspect_command
 from pipeline.manifest import Manifest
 from pipeline.plan import Action, Step, forced_stages
 from pipeline.progress import RunDisplay, show
+from pipeline.report.data import SUFFIXES
 
 INTERRUPTED = 130
 
@@ -140,13 +141,9 @@ def _print_results(
     console: Console, config: Path, store: AnyStore, manifests: dict[str, Manifest]
 ) -> None:
     """Where everything is, and what to try next."""
-    evaluation = manifests["evaluate"].details["table"]
-    metrics = [name for name in evaluation[0] if name != "method" and not name.endswith("_std")]
-    table = Table("method", *metrics, box=None)
-    for row in evaluation:
-        table.add_row(row["method"], *(_metric(row, name) for name in metrics))
-    console.print()
-    console.print(table)
+    for protocol, rows in manifests["evaluate"].details["table"].items():
+        console.print()
+        console.print(_metrics_table(protocol, rows))
     console.print()
     at = {name: store.place(name, manifest.fingerprint) for name, manifest in manifests.items()}
     places: dict[str, Any] = {"report": f"{at['report']}/report.html"}
@@ -162,9 +159,18 @@ def _print_results(
     console.print(f"  peg plan {config}  # what is reused, and why", soft_wrap=True)
 
 
+def _metrics_table(protocol: str, rows: list[dict[str, Any]]) -> Table:
+    """Values of every method, with half the width of their interval."""
+    metrics = [name for name in rows[0] if name != "method" and not name.endswith(SUFFIXES)]
+    table = Table(protocol, *metrics, box=None)
+    for row in rows:
+        table.add_row(row["method"].replace("_", " "), *(_metric(row, name) for name in metrics))
+    return table
+
+
 def _metric(row: dict[str, Any], name: str) -> str:
-    spread = row.get(f"{name}_std")
-    return f"{row[name]:.4f}" + (f" ± {spread:.4f}" if spread is not None else "")
+    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+    return f"{row[name]:.4f}" + (f" ±{(high - low) / 2:.3f}" if low is not None else "")
 
 
 cli.add_command(config_command)

@@ -18,6 +18,7 @@ from pydantic import (
 
 from peg_core.encoding import ENCODERS
 from peg_core.errors import nearest_hint
+from peg_core.heuristics import HEURISTICS
 from peg_core.models import MODELS
 
 BYTES_PER_UNIT = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -54,6 +55,10 @@ def as_list(value: object) -> object:
 
 Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(gt=0)]
 Ratio = Annotated[float, Field(gt=0, lt=1)]
+Protocols = Annotated[
+    list[Literal["random", "given", "heart"]],
+    BeforeValidator(as_list, json_schema_input_type=str | list[str]),
+]
 Names = Annotated[list[str], BeforeValidator(as_list, json_schema_input_type=str | list[str])]
 
 
@@ -213,11 +218,32 @@ class TrainConfig(Section):
     checkpoint_every: int = Field(1, ge=1, description="Epochs between checkpoints.")
 
 
+class IntervalConfig(Section):
+    """Confidence intervals by the bootstrap."""
+
+    repeats: int = Field(1000, ge=0, description="Resamples; 0: no intervals.")
+    level: Ratio = Field(0.95, description="Share of the resamples inside the interval.")
+
+
 class EvaluateConfig(Section):
     """What is measured on the test links."""
 
     hits: list[Annotated[int, Field(ge=1)]] = Field(
-        [20, 50, 100], min_length=1, description="K of Hits@K."
+        [1, 10, 20, 50, 100], min_length=1, description="K of Hits@K."
+    )
+    intervals: IntervalConfig = IntervalConfig()
+    protocol: Protocols | None = Field(
+        None,
+        min_length=1,
+        description="Non-links that the test links are ranked against; several are allowed. "
+        "random: as many as there are links, drawn at random; given: `split.test_negatives`; "
+        "heart: hard ones for every link of its own. none: given where there are any, else random.",
+    )
+    negatives_per_positive: int = Field(
+        500, ge=2, description="Hard non-links of a link, with `protocol: heart`."
+    )
+    heuristics: list[Annotated[str, registered(HEURISTICS, "heuristic")]] = Field(
+        list(HEURISTICS), description="What the model is compared with; may be empty."
     )
 
 
@@ -272,6 +298,10 @@ class PipelineConfig(Section):
     def _consistent(self) -> PipelineConfig:
         if self.split.by == "time" and self.graph.time is None:
             raise ValueError("`split.by: time` needs `graph.time`, the column with the timestamps")
+        if "given" in (self.evaluate.protocol or ()) and self.split.test_negatives is None:
+            raise ValueError(
+                "`evaluate.protocol: given` needs `split.test_negatives`, the pairs without a link"
+            )
         kind = self.features.kind
         if kind in ("node", "node+positional") and self.graph.features is None:
             raise ValueError(

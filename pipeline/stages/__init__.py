@@ -2,6 +2,7 @@
 
 from pipeline.stage import Stage
 from pipeline.stages import (
+    calibrate,
     embed,
     embed_all,
     encode,
@@ -9,6 +10,7 @@ from pipeline.stages import (
     evaluate,
     features,
     ingest,
+    negatives,
     report,
     score,
     split,
@@ -24,6 +26,8 @@ STAGES: dict[str, Stage] = {
         encode.STAGE,
         train.STAGE,
         embed.STAGE,
+        calibrate.STAGE,
+        negatives.STAGE,
         evaluate.STAGE,
         encode_all.STAGE,
         embed_all.STAGE,
