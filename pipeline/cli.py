@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from peg_core.errors import PegError
 from pipeline.artifact import AnyStore, open_store
@@ -24,6 +24,8 @@ from pipeline.progress import RunDisplay, show
 from pipeline.report.data import SUFFIXES
 
 INTERRUPTED = 130
+# So that the table fits into a terminal.
+SHORT = {"average_precision": "ap"}
 
 config_argument = click.argument("config", type=click.Path(path_type=Path))
 set_option = click.option(
@@ -162,7 +164,7 @@ def _print_results(
 def _metrics_table(protocol: str, rows: list[dict[str, Any]]) -> Table:
     """Values of every method, with half the width of their interval."""
     metrics = [name for name in rows[0] if name != "method" and not name.endswith(SUFFIXES)]
-    table = Table(protocol, *metrics, box=None)
+    table = Table(Column(protocol, no_wrap=True), *(SHORT.get(m, m) for m in metrics), box=None)
     for row in rows:
         table.add_row(row["method"].replace("_", " "), *(_metric(row, name) for name in metrics))
     return table
