@@ -21,6 +21,7 @@ from pipeline.inspect_command import inspect as inspect_command
 from pipeline.manifest import Manifest
 from pipeline.plan import Action, Step, forced_stages
 from pipeline.progress import RunDisplay, show
+from pipeline.recommend_command import recommend as recommend_command
 from pipeline.report.data import SUFFIXES
 
 INTERRUPTED = 130
@@ -51,6 +52,7 @@ def cli() -> None:
     \b
     peg run configs/quickstart.yaml         from edges to scores and a report
     peg plan configs/quickstart.yaml        what would run, what is reused, and why
+    peg recommend configs/quickstart.yaml   the best new links of every node
     peg generate sbm --help                 make a graph to try things on
     """
 
@@ -151,9 +153,11 @@ def _print_results(
     places: dict[str, Any] = {"report": f"{at['report']}/report.html"}
     if "score" in manifests:
         places["scores"] = f"{at['score']}/*.parquet"
+    if "recommend" in manifests:
+        places["recommendations"] = f"{at['recommend']}/*.parquet"
     places["test pairs"] = f"{at['evaluate']}/"
     for name, place in places.items():
-        console.print(f"{name + ':':<12}{place}", soft_wrap=True)
+        console.print(f"{name + ':':<12} {place}", soft_wrap=True)
     console.print("\nnext:")
     console.print(
         f"  peg run {config} --set train.lr=0.005  # only training and what follows", soft_wrap=True
@@ -178,6 +182,7 @@ def _metric(row: dict[str, Any], name: str) -> str:
 cli.add_command(config_command)
 cli.add_command(generate)
 cli.add_command(inspect_command)
+cli.add_command(recommend_command)
 
 
 def main() -> None:

@@ -261,6 +261,37 @@ class ScoreConfig(Section):
     )
 
 
+class RecommendConfig(Section):
+    """The best new partners of nodes."""
+
+    top_k: int = Field(50, ge=1, description="Candidates per node.")
+    nodes: str | None = Field(
+        None, description="Parquet table with the nodes: a file, a folder or a glob; none: all."
+    )
+    column: str = Field("id", description="Its column with the ids.")
+    on_unknown: Literal["drop", "error"] = Field(
+        "drop", description="Ids that the graph does not have: count them, or stop."
+    )
+    graph: Literal["all", "train"] = Field(
+        "all", description="Edges the scores are based on: all known ones, or those trained on."
+    )
+    nearby: int = Field(
+        500, ge=1, description="Candidates per node from two steps away, by resource allocation."
+    )
+    nearest: int = Field(
+        100, ge=2, description="Candidates per node near it in every encoding and the embedding."
+    )
+    shard_nodes: int = Field(
+        10_000, ge=1, description="Nodes of an output file; a rerun redoes whole files."
+    )
+    measure_recall: int | None = Field(
+        None,
+        ge=0,
+        description="Nodes that are compared with scoring every pair; none: 200 in graphs of up to "
+        "20,000 nodes.",
+    )
+
+
 class ClusterConfig(Section):
     """Where the work is done. Nothing here changes a result or recomputes an artifact."""
 
@@ -292,6 +323,7 @@ class PipelineConfig(Section):
     train: TrainConfig = TrainConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
     score: ScoreConfig | None = None
+    recommend: RecommendConfig | None = None
     cluster: ClusterConfig = ClusterConfig()
 
     @model_validator(mode="after")

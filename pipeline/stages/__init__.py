@@ -9,8 +9,10 @@ from pipeline.stages import (
     encode_all,
     evaluate,
     features,
+    index,
     ingest,
     negatives,
+    recommend,
     report,
     score,
     split,
@@ -32,6 +34,8 @@ STAGES: dict[str, Stage] = {
         encode_all.STAGE,
         embed_all.STAGE,
         score.STAGE,
+        index.STAGE,
+        recommend.STAGE,
         report.STAGE,
     )
 }

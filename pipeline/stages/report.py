@@ -20,7 +20,7 @@ from workers.score_tasks import HISTOGRAM_BINS
 
 INPUTS = (
     "ingest", "features", "split", "encode", "train", "embed", "calibrate", "negatives",
-    "evaluate", "encode_all", "embed_all", "score",
+    "evaluate", "encode_all", "embed_all", "score", "index", "recommend",
 )  # fmt: skip
 
 

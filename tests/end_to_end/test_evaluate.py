@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from peg_core.graph.graph_store import GraphStore
@@ -13,32 +14,33 @@ from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.calibration import Calibration
 from peg_core.models.model_file import load_model
 from pipeline.plan import Action
+from pipeline.progress import RunDisplay
 from pipeline.runner import plan_run, run_pipeline
 from workers import evaluate_tasks, negative_tasks
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 
-@pytest.fixture
-def evaluated(cluster, small_pipeline, display, tmp_path):
+@pytest.fixture(scope="module")
+def evaluated(cluster, shared_pipeline, tmp_path_factory):
     """Given negatives, three protocols; (configuration, manifests, folder of the artifacts)."""
-    edges = pl.read_parquet(small_pipeline.graph.edges)
+    negatives = tmp_path_factory.mktemp("negatives") / "no.parquet"
+    edges = pl.read_parquet(shared_pipeline.graph.edges)
     known = {frozenset(row) for row in edges.rows()}
     pairs = np.random.default_rng(2).integers(0, 120, size=(300, 2)).tolist()
     free = [p for p in pairs if p[0] != p[1] and frozenset(p) not in known]
-    pl.DataFrame(free, schema=["src", "dst"], orient="row").write_parquet(tmp_path / "no.parquet")
+    pl.DataFrame(free, schema=["src", "dst"], orient="row").write_parquet(negatives)
     evaluate = {
         "protocol": ["given", "random", "heart"], "negatives_per_positive": 40, "hits": [1, 10]
     }  # fmt: skip
-    config = small_pipeline.model_copy(
+    config = shared_pipeline.model_copy(
         update={
-            "split": small_pipeline.split.model_copy(
-                update={"test_negatives": str(tmp_path / "no.parquet")}
-            ),
-            "evaluate": small_pipeline.evaluate.model_copy(update=evaluate),
+            "split": shared_pipeline.split.model_copy(update={"test_negatives": str(negatives)}),
+            "evaluate": shared_pipeline.evaluate.model_copy(update=evaluate),
             "score": None,
         }
     )
+    display = RunDisplay(Console(quiet=True))
     return config, run_pipeline(config, display), Path(config.store) / "current"
 
 
