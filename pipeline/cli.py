@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from peg_core.errors import PegError
 from pipeline.artifact import AnyStore, open_store
@@ -21,8 +21,12 @@ from pipeline.inspect_command import inspect as inspect_command
 from pipeline.manifest import Manifest
 from pipeline.plan import Action, Step, forced_stages
 from pipeline.progress import RunDisplay, show
+from pipeline.recommend_command import recommend as recommend_command
+from pipeline.report.data import SUFFIXES
 
 INTERRUPTED = 130
+# So that the table fits into a terminal.
+SHORT = {"average_precision": "ap"}
 
 config_argument = click.argument("config", type=click.Path(path_type=Path))
 set_option = click.option(
@@ -48,6 +52,7 @@ def cli() -> None:
     \b
     peg run configs/quickstart.yaml         from edges to scores and a report
     peg plan configs/quickstart.yaml        what would run, what is reused, and why
+    peg recommend configs/quickstart.yaml   the best new links of every node
     peg generate sbm --help                 make a graph to try things on
     """
 
@@ -152,21 +157,19 @@ def _print_results(
     console: Console, config: Path, store: AnyStore, manifests: dict[str, Manifest]
 ) -> None:
     """Where everything is, and what to try next."""
-    evaluation = manifests["evaluate"].details["table"]
-    metrics = [name for name in evaluation[0] if name != "method" and not name.endswith("_std")]
-    table = Table("method", *metrics, box=None)
-    for row in evaluation:
-        table.add_row(row["method"], *(_metric(row, name) for name in metrics))
-    console.print()
-    console.print(table)
+    for protocol, rows in manifests["evaluate"].details["table"].items():
+        console.print()
+        console.print(_metrics_table(protocol, rows))
     console.print()
     at = {name: store.place(name, manifest.fingerprint) for name, manifest in manifests.items()}
     places: dict[str, Any] = {"report": f"{at['report']}/report.html"}
     if "score" in manifests:
         places["scores"] = f"{at['score']}/*.parquet"
+    if "recommend" in manifests:
+        places["recommendations"] = f"{at['recommend']}/*.parquet"
     places["test pairs"] = f"{at['evaluate']}/"
     for name, place in places.items():
-        console.print(f"{name + ':':<12}{place}", soft_wrap=True)
+        console.print(f"{name + ':':<12} {place}", soft_wrap=True)
     console.print("\nnext:")
     console.print(
         f"  peg run {config} --set train.lr=0.005  # only training and what follows", soft_wrap=True
@@ -174,14 +177,24 @@ def _print_results(
     console.print(f"  peg plan {config}  # what is reused, and why", soft_wrap=True)
 
 
+def _metrics_table(protocol: str, rows: list[dict[str, Any]]) -> Table:
+    """Values of every method, with half the width of their interval."""
+    metrics = [name for name in rows[0] if name != "method" and not name.endswith(SUFFIXES)]
+    table = Table(Column(protocol, no_wrap=True), *(SHORT.get(m, m) for m in metrics), box=None)
+    for row in rows:
+        table.add_row(row["method"].replace("_", " "), *(_metric(row, name) for name in metrics))
+    return table
+
+
 def _metric(row: dict[str, Any], name: str) -> str:
-    spread = row.get(f"{name}_std")
-    return f"{row[name]:.4f}" + (f" ± {spread:.4f}" if spread is not None else "")
+    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+    return f"{row[name]:.4f}" + (f" ±{(high - low) / 2:.3f}" if low is not None else "")
 
 
 cli.add_command(config_command)
 cli.add_command(generate)
 cli.add_command(inspect_command)
+cli.add_command(recommend_command)
 
 
 def main() -> None:

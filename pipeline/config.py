@@ -18,6 +18,7 @@ from pydantic import (
 
 from peg_core.encoding import ENCODERS
 from peg_core.errors import nearest_hint
+from peg_core.heuristics import HEURISTICS
 from peg_core.models import MODELS
 
 BYTES_PER_UNIT = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -55,6 +56,10 @@ def as_list(value: object) -> object:
 Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(gt=0)]
 Ratio = Annotated[float, Field(gt=0, lt=1)]
 Workers = Annotated[int, Field(ge=1)]
+Protocols = Annotated[
+    list[Literal["random", "given", "heart"]],
+    BeforeValidator(as_list, json_schema_input_type=str | list[str]),
+]
 Names = Annotated[list[str], BeforeValidator(as_list, json_schema_input_type=str | list[str])]
 
 
@@ -267,11 +272,32 @@ class TrainConfig(Section):
     )
 
 
+class IntervalConfig(Section):
+    """Confidence intervals by the bootstrap."""
+
+    repeats: int = Field(1000, ge=0, description="Resamples; 0: no intervals.")
+    level: Ratio = Field(0.95, description="Share of the resamples inside the interval.")
+
+
 class EvaluateConfig(Section):
     """What is measured on the test links."""
 
     hits: list[Annotated[int, Field(ge=1)]] = Field(
-        [20, 50, 100], min_length=1, description="K of Hits@K."
+        [1, 10, 20, 50, 100], min_length=1, description="K of Hits@K."
+    )
+    intervals: IntervalConfig = IntervalConfig()
+    protocol: Protocols | None = Field(
+        None,
+        min_length=1,
+        description="Non-links that the test links are ranked against; several are allowed. "
+        "random: as many as there are links, drawn at random; given: `split.test_negatives`; "
+        "heart: hard ones for every link of its own. none: given where there are any, else random.",
+    )
+    negatives_per_positive: int = Field(
+        500, ge=2, description="Hard non-links of a link, with `protocol: heart`."
+    )
+    heuristics: list[Annotated[str, registered(HEURISTICS, "heuristic")]] = Field(
+        list(HEURISTICS), description="What the model is compared with; may be empty."
     )
 
 
@@ -286,6 +312,37 @@ class ScoreConfig(Section):
     )
     shard_rows: int = Field(
         1_000_000, ge=1, description="Rows of an output file; a rerun redoes whole files."
+    )
+
+
+class RecommendConfig(Section):
+    """The best new partners of nodes."""
+
+    top_k: int = Field(50, ge=1, description="Candidates per node.")
+    nodes: str | None = Field(
+        None, description="Parquet table with the nodes: a file, a folder or a glob; none: all."
+    )
+    column: str = Field("id", description="Its column with the ids.")
+    on_unknown: Literal["drop", "error"] = Field(
+        "drop", description="Ids that the graph does not have: count them, or stop."
+    )
+    graph: Literal["all", "train"] = Field(
+        "all", description="Edges the scores are based on: all known ones, or those trained on."
+    )
+    nearby: int = Field(
+        500, ge=1, description="Candidates per node from two steps away, by resource allocation."
+    )
+    nearest: int = Field(
+        100, ge=2, description="Candidates per node near it in every encoding and the embedding."
+    )
+    shard_nodes: int = Field(
+        10_000, ge=1, description="Nodes of an output file; a rerun redoes whole files."
+    )
+    measure_recall: int | None = Field(
+        None,
+        ge=0,
+        description="Nodes that are compared with scoring every pair; none: 200 in graphs of up to "
+        "20,000 nodes.",
     )
 
 
@@ -331,6 +388,7 @@ class PipelineConfig(Section):
     train: TrainConfig = TrainConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
     score: ScoreConfig | None = None
+    recommend: RecommendConfig | None = None
     cluster: ClusterConfig = ClusterConfig()
 
     @model_validator(mode="after")
@@ -342,6 +400,10 @@ class PipelineConfig(Section):
             raise ValueError(
                 f"`train.fan_outs` has {len(fan_outs)} numbers, needed is one for each of the "
                 f"{self.model.layers} layers of `model.layers`"
+            )
+        if "given" in (self.evaluate.protocol or ()) and self.split.test_negatives is None:
+            raise ValueError(
+                "`evaluate.protocol: given` needs `split.test_negatives`, the pairs without a link"
             )
         kind = self.features.kind
         if kind in ("node", "node+positional") and self.graph.features is None:

@@ -66,6 +66,17 @@ def make_plan(
     return list(steps.values())
 
 
+def needed_stages(stages: Iterable[Stage], target: str) -> list[Stage]:
+    """The stages that ``target`` is made from, directly or not, and itself; in order."""
+    needed = {target}
+    chosen = []
+    for stage in reversed(list(stages)):
+        if stage.name in needed:
+            needed |= set(stage.inputs)
+            chosen.append(stage)
+    return chosen[::-1]
+
+
 def forced_stages(
     names: Collection[str], *, start_from: str | None, force: Iterable[str]
 ) -> set[str]:

@@ -12,17 +12,20 @@ from peg_core.errors import InputError
 from pipeline.artifact import AnyStore, open_store
 from pipeline.config import PipelineConfig
 from pipeline.manifest import Manifest
-from pipeline.plan import Action, Step, make_plan
+from pipeline.plan import Action, Step, make_plan, needed_stages
 from pipeline.progress import RunDisplay
 from pipeline.stage import StageContext, no_comment
 from pipeline.stages import STAGES
 from workers.cluster import Cluster, ClusterSettings
 
 
-def plan_run(config: PipelineConfig, *, forced: Collection[str] = ()) -> list[Step]:
+def plan_run(
+    config: PipelineConfig, *, forced: Collection[str] = (), target: str | None = None
+) -> list[Step]:
     """What :func:`run_pipeline` would do."""
     store = open_store(config.store)
-    return make_plan(STAGES.values(), config, find=store.find, newest=store.newest, forced=forced)
+    stages = list(STAGES.values()) if target is None else needed_stages(STAGES.values(), target)
+    return make_plan(stages, config, find=store.find, newest=store.newest, forced=forced)
 
 
 def run_pipeline(
@@ -31,6 +34,7 @@ def run_pipeline(
     *,
     forced: Collection[str] = (),
     cluster: Cluster | None = None,
+    target: str | None = None,
 ) -> dict[str, Manifest]:
     """Run what the plan asks for; returns the manifests of all stages.
 
@@ -39,15 +43,16 @@ def run_pipeline(
         display: Where progress is shown.
         forced: Stages that run although their artifacts exist.
         cluster: An open one that stays open; None: one of its own.
+        target: Run this stage and what it needs, and nothing else.
     """
     store = open_store(config.store)
-    plan_run(config, forced=forced)  # bad input is told before anything is written
+    plan_run(config, forced=forced, target=target)  # bad input is told before anything is written
     own = cluster is None
     cluster = cluster or open_cluster(config)
     manifests: dict[str, Manifest] = {}
     with store.lease():
         try:
-            for step in plan_run(config, forced=forced):
+            for step in plan_run(config, forced=forced, target=target):
                 if step.action is Action.REUSE:
                     display.reused(step.stage.name, step.reason)
                     found = store.find(step.stage.name, step.fingerprint)

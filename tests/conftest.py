@@ -170,6 +170,14 @@ def small_pipeline(small_config: Path) -> PipelineConfig:
     return PipelineConfig(**yaml.safe_load(small_config.read_text()))
 
 
+@pytest.fixture(scope="module")
+def shared_pipeline(tmp_path_factory: pytest.TempPathFactory) -> PipelineConfig:
+    """As ``small_pipeline``, with one store for all tests of a file: later runs reuse stages."""
+    folder = tmp_path_factory.mktemp("shared")
+    write_small_inputs(folder)
+    return PipelineConfig(**small_settings(folder))
+
+
 @pytest.fixture
 def display() -> RunDisplay:
     return RunDisplay(Console(quiet=True))

@@ -11,14 +11,19 @@ from numbers import Real
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from pipeline.report.data import ReportData, StageRow
+from pipeline.report.data import SUFFIXES, ReportData, StageRow
 from pipeline.report.figures import Plot, draw_plots, format_compact
 
 DASH = "–"
 METRIC_NAMES = {"auc": "AUC", "average_precision": "Average precision", "mrr": "MRR"}
+PROTOCOL_NAMES = {
+    "random": "Links against random non-links",
+    "given": "Links against the given non-links",
+    "heart": "Every link against hard non-links of its own (HeaRT)",
+}
 # Figures that share a row, each with its part of the heading.
 SECTIONS = (
-    {"roc": "Test pairs", "test-scores": "Test pairs"},
+    {"roc": "Test pairs", "test-scores": "Test pairs", "calibration": "Test pairs"},
     {"loss": "Training", "valid-auc": "Training"},
     {"eigenvalues": "Encodings", "stability": "Encodings"},
     {"candidate-scores": "Candidates"},
@@ -39,11 +44,22 @@ class Tile:
 
 @dataclass(frozen=True)
 class Cell:
-    """A value of the metrics table, with its spread over seeds."""
+    """A value of the metrics table, with its interval and its spread over seeds."""
 
     text: str
+    interval: str = ""
     spread: str = ""
     best: bool = False
+
+
+@dataclass(frozen=True)
+class MetricsTable:
+    """The metrics of one protocol."""
+
+    key: str
+    title: str
+    columns: list[str]
+    methods: list[tuple[str, list[Cell]]]
 
 
 def build_report(data: ReportData) -> str:
@@ -59,13 +75,11 @@ def build_report(data: ReportData) -> str:
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
     source = resources.files("pipeline.report").joinpath("template.html").read_text("utf-8")
-    columns = metric_columns(data.metrics)
     return environment.from_string(source).render(
         data=data,
         created=format_time(data.created),
         tiles=summarise(data),
-        columns=[format_metric_name(column) for column in columns],
-        methods=tabulate_metrics(data.metrics, columns),
+        tables=[metrics_table(name, rows) for name, rows in data.metrics.items()],
         sections=group_plots(draw_plots(data)),
         stages=[describe_stage(stage, data.stages) for stage in data.stages],
         total_time=format_seconds(sum_seconds(data.stages)),
@@ -74,14 +88,18 @@ def build_report(data: ReportData) -> str:
 
 def summarise(data: ReportData) -> list[Tile]:
     """The tiles at the top: quality first, then size."""
-    model = data.metrics[0] if data.metrics else {}
+    metrics = next(iter(data.metrics.values()), [])
+    model = metrics[0] if metrics else {}
+    headline = ("auc", "average_precision") if "mrr" not in model or "auc" in model else ("mrr",)
     scored = None if data.score_histogram is None else data.score_histogram[0].sum()
     return [
-        Tile("Test AUC", format_metric(model.get("auc")), compare(data.metrics, "auc")),
-        Tile(
-            "Average precision",
-            format_metric(model.get("average_precision")),
-            compare(data.metrics, "average_precision"),
+        *(
+            Tile(
+                "Test AUC" if name == "auc" else format_metric_name(name),
+                format_metric(model.get(name)),
+                compare(metrics, name),
+            )
+            for name in headline
         ),
         count_tile("Nodes", find_count(data.stages, "nodes")),
         count_tile("Edges", find_count(data.stages, "edges")),
@@ -123,10 +141,22 @@ def find_count(stages: list[StageRow], noun: str) -> float | None:
     return None
 
 
+def metrics_table(protocol: str, metrics: list[Metrics]) -> MetricsTable:
+    """The metrics of one protocol, ready to be shown."""
+    columns = metric_columns(metrics)
+    return MetricsTable(
+        key=f"metrics-{protocol}",
+        title=PROTOCOL_NAMES.get(protocol, protocol),
+        columns=[format_metric_name(column) for column in columns],
+        methods=tabulate_metrics(metrics, columns),
+    )
+
+
 def metric_columns(metrics: list[Metrics]) -> list[str]:
-    """Columns of the table in order of appearance; a ``_std`` belongs to its metric."""
+    """Columns of the table in order of appearance; ``_low`` and the like belong to a metric."""
     names = dict.fromkeys(name for row in metrics for name in row if name != "method")
-    return [name for name in names if name.removesuffix("_std") not in names.keys() - {name}]
+    beside = {f"{name}{suffix}" for name in names for suffix in SUFFIXES}
+    return [name for name in names if name not in beside]
 
 
 def tabulate_metrics(metrics: list[Metrics], columns: list[str]) -> list[tuple[str, list[Cell]]]:
@@ -141,10 +171,11 @@ def tabulate_metrics(metrics: list[Metrics], columns: list[str]) -> list[tuple[s
         known = [value for value in values if value is not None]
         best = format_metric(max(known)) if len(known) > 1 else None
         for cells, row, text, value in zip(table, metrics, texts, values, strict=True):
-            spread = as_number(row.get(f"{column}_std"))
+            low, high, spread = (as_number(row.get(f"{column}{suffix}")) for suffix in SUFFIXES)
             cells.append(
                 Cell(
                     text=text,
+                    interval="" if low is None or high is None else f"{low:.4f}–{high:.4f}",
                     spread="" if spread is None else f"± {spread:.4f}",
                     best=value is not None and text == best,
                 )

@@ -13,6 +13,8 @@ from peg_core.errors import ArtifactMismatch
 Array = NDArray[Any]
 
 MAX_ROC_POINTS = 1000
+# What stands beside a metric in a row of metrics.
+SUFFIXES = ("_low", "_high", "_std")
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,14 @@ class ReportData:
         created: ISO time of the run.
         config_yaml: The configuration with all defaults filled in.
         stages: The stages in the order they ran.
-        metrics: A row per method, the model first: ``method``, then a value per metric, and
-            ``<metric>_std`` beside it when several seeds were trained.
+        metrics: By protocol a row per method, the model first: ``method``, then a value per
+            metric, and beside it ``<metric>_low`` and ``<metric>_high``, the ends of its
+            interval, and ``<metric>_std`` when several seeds were trained.
         epochs: A row per seed and epoch: ``seed``, ``epoch``, ``loss``, ``valid_auc``.
         test_labels: 1 for links, 0 for non-links.  # [num_pairs]
         test_scores: Scores of the test pairs, in [0, 1].  # [num_pairs]
+        calibration: A row per bin of scores: ``probability``, the mean score, ``links``, the
+            share of links, and ``pairs``.
         score_histogram: Counts and bin edges of all candidate scores, ``[num_bins]`` and
             ``[num_bins + 1]``; none when nothing was scored.
         eigenvalues: Eigenvalues by encoding; empty when no encoding has any.
@@ -59,10 +64,11 @@ class ReportData:
     created: str
     config_yaml: str
     stages: list[StageRow]
-    metrics: list[dict[str, float | str]]
+    metrics: dict[str, list[dict[str, float | str]]]
     epochs: list[dict[str, float]]
     test_labels: np.ndarray
     test_scores: np.ndarray
+    calibration: list[dict[str, float]]
     score_histogram: tuple[np.ndarray, np.ndarray] | None
     eigenvalues: dict[str, list[float]]
     outputs: dict[str, str]

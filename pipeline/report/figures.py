@@ -92,6 +92,7 @@ def draw_plots(data: ReportData) -> list[Plot]:
     plots = [
         plot_roc(labels, scores, note),
         plot_test_scores(labels, scores, note),
+        plot_calibration(data.calibration),
         plot_epochs(data.epochs, "loss", key="loss", title="Training loss"),
         plot_epochs(data.epochs, "valid_auc", key="valid-auc", title="Validation AUC", rising=True),
         plot_candidate_scores(data.score_histogram),
@@ -148,6 +149,30 @@ def plot_test_scores(labels: Array, scores: Array, note: str = "") -> Plot:
     if len(groups) == 1:
         caption += f" The test pairs are all {next(iter(groups))}."
     return finish(key, title, caption + note, draw)
+
+
+def plot_calibration(curve: list[dict[str, float]]) -> Plot:
+    """Share of links by score; on the diagonal a score is the chance of a link."""
+    key, title = "calibration", "Calibration on the test pairs"
+    rows = [row for row in curve if row["pairs"]]
+    if not rows:
+        return placeholder(key, title, "No test pair has a finite score.")
+    chance, links, pairs = (
+        np.array([row[name] for row in rows]) for name in ("probability", "links", "pairs")
+    )
+    error = float(np.abs(chance - links) @ pairs / pairs.sum())
+
+    def draw(axes: Any) -> None:
+        axes.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle=(0, (3, 3)), label="as scored")
+        sizes = 8 + 60 * pairs / pairs.max()
+        axes.plot(chance, links, color=SERIES[0], label="share of links")
+        axes.scatter(chance, links, s=sizes, color=SERIES[0], zorder=3)
+        axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.03), xlabel="score, mean of a bin")
+        axes.set_title("share of links")
+        axes.legend(loc="upper left", reverse=True)
+
+    caption = f"Scores and shares of links differ by {error:.4f} on average ({len(rows)} bins)."
+    return finish(key, title, caption, draw)
 
 
 def plot_epochs(

@@ -2,13 +2,17 @@
 
 from pipeline.stage import Stage
 from pipeline.stages import (
+    calibrate,
     embed,
     embed_all,
     encode,
     encode_all,
     evaluate,
     features,
+    index,
     ingest,
+    negatives,
+    recommend,
     report,
     score,
     split,
@@ -24,10 +28,14 @@ STAGES: dict[str, Stage] = {
         encode.STAGE,
         train.STAGE,
         embed.STAGE,
+        calibrate.STAGE,
+        negatives.STAGE,
         evaluate.STAGE,
         encode_all.STAGE,
         embed_all.STAGE,
         score.STAGE,
+        index.STAGE,
+        recommend.STAGE,
         report.STAGE,
     )
 }

@@ -9,7 +9,9 @@ from workers.encode_tasks import EncodeRequest, positions_file
 
 
 def enabled(config: PipelineConfig) -> bool:
-    return config.score is not None and config.score.graph == "all"
+    return any(
+        part is not None and part.graph == "all" for part in (config.score, config.recommend)
+    )
 
 
 def run(context: StageContext) -> StageResult:

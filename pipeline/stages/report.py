@@ -15,11 +15,12 @@ from pipeline.report.build import build_report
 from pipeline.report.data import ReportData, StageRow
 from pipeline.stage import Stage, StageContext, StageResult
 from pipeline.stages.train import best_model
+from workers.evaluate_tasks import TEST_PAIRS
 from workers.score_tasks import HISTOGRAM_BINS
 
 INPUTS = (
-    "ingest", "features", "split", "encode", "train", "embed", "evaluate", "encode_all",
-    "embed_all", "score",
+    "ingest", "features", "split", "encode", "train", "embed", "calibrate", "negatives",
+    "evaluate", "encode_all", "embed_all", "score", "index", "recommend",
 )  # fmt: skip
 
 
@@ -30,7 +31,11 @@ def settings(config: PipelineConfig) -> dict[str, Any]:
 def run(context: StageContext) -> StageResult:
     manifests = {name: Manifest.read(folder) for name, folder in context.inputs.items()}
     found = {name: manifest for name, manifest in manifests.items() if manifest is not None}
-    pairs = pl.read_parquet(_best_pairs(context))
+    best = best_model(context.inputs["train"]).name
+    pairs = pl.read_parquet(
+        sorted((context.inputs["evaluate"] / best / TEST_PAIRS).glob("*.parquet")),
+        columns=["score", "label"],
+    )
     data = ReportData(
         name=context.config.name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -43,6 +48,7 @@ def run(context: StageContext) -> StageResult:
         epochs=pl.read_parquet(context.inputs["train"] / "epochs.parquet").to_dicts(),
         test_labels=pairs["label"].to_numpy(),
         test_scores=pairs["score"].to_numpy(),
+        calibration=found["evaluate"].details["calibration"][best.removeprefix("seed-")]["curve"],
         score_histogram=_histogram(found.get("score")),
         eigenvalues=_eigenvalues(found["encode"]),
         outputs={name: str(folder) for name, folder in context.inputs.items()},
@@ -51,12 +57,6 @@ def run(context: StageContext) -> StageResult:
     html = build_report(data)
     (context.folder / "report.html").write_text(html, encoding="utf-8")
     return StageResult(counts={"bytes": len(html)})
-
-
-def _best_pairs(context: StageContext) -> str:
-    """Test pairs scored by the model that was best on the validation pairs."""
-    seed = best_model(context.inputs["train"]).name
-    return str(context.inputs["evaluate"] / seed / "test_pairs.parquet")
 
 
 def _histogram(score: Manifest | None) -> tuple[Any, Any] | None:
@@ -74,4 +74,4 @@ def _eigenvalues(encode: Manifest) -> dict[str, list[float]]:
     }
 
 
-STAGE = Stage("report", 1, INPUTS, settings, run)
+STAGE = Stage("report", 2, INPUTS, settings, run)

@@ -10,6 +10,7 @@ from peg_core.errors import LeakFound
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
+from peg_core.heuristics import HEURISTICS
 from peg_core.inference.pair_scoring import PairScorer, probabilities
 from peg_core.models.model_file import load_model
 from pipeline.plan import Action
@@ -39,8 +40,10 @@ def test_edges_become_scores_metrics_and_a_report(finished):
     assert "1 of 600 candidate pairs" in manifests["score"].warnings[0]
 
     table = pl.read_parquet(current / "evaluate" / "metrics.parquet")
-    rows = {row["method"]: row for row in table.to_dicts()}
-    assert rows["peg"]["auc"] > rows["common neighbours"]["auc"]
+    aucs = {row["method"]: row for row in table.to_dicts() if row["metric"] == "auc"}
+    assert list(aucs) == ["peg", *HEURISTICS]
+    assert aucs["peg"]["value"] > aucs["common_neighbours"]["value"]
+    assert all(row["low"] <= row["value"] <= row["high"] for row in aucs.values())
     assert "<svg" in (current / "report" / "report.html").read_text()
     epochs = pl.read_parquet(current / "train" / "epochs.parquet")
     assert epochs.columns == ["seed", "epoch", "loss", "valid_auc"]
@@ -72,7 +75,7 @@ def test_edges_become_scores_metrics_and_a_report(finished):
     assert {step.action for step in plan_run(config)} == {Action.REUSE}
     other = config.model_copy(update={"train": config.train.model_copy(update={"lr": 0.02})})
     again = [step.stage.name for step in plan_run(other) if step.action is Action.RUN]
-    assert again == ["train", "embed", "evaluate", "embed_all", "score", "report"]
+    assert again == ["train", "embed", "calibrate", "evaluate", "embed_all", "score", "report"]
 
 
 def test_the_report_of_a_run_renders_without_a_word_on_the_console(finished, open_page):
@@ -123,7 +126,7 @@ def test_other_ways_to_split_run_to_the_metrics(cluster, small_pipeline, display
     manifests = run_pipeline(config, display)
     assert manifests["split"].counts["test_links"] == 15
     assert manifests["split"].counts["valid_links"] == 25
-    pairs = pl.read_parquet(Path(config.store) / "current/evaluate/seed-0/test_pairs.parquet")
+    pairs = pl.read_parquet(Path(config.store) / "current/evaluate/seed-0/test_pairs/*.parquet")
     links = pairs.filter(pl.col("label") == 1).select("src", "dst")
     expected = {frozenset(row) for row in edges[-15:].select("src", "dst").rows()}
     assert {frozenset(row) for row in links.rows()} == expected
@@ -149,8 +152,8 @@ def test_several_seeds_report_mean_and_deviation(cluster, small_pipeline, displa
     train = small_pipeline.train.model_copy(update={"seeds": 2, "epochs": 2})
     config = small_pipeline.model_copy(update={"train": train, "score": None})
     manifests = run_pipeline(config, display)
-    first, second = (manifests["evaluate"].details["seeds"][seed]["test"]["auc"] for seed in "01")
-    row = manifests["evaluate"].details["table"][0]
+    first, second = (manifests["evaluate"].details["seeds"][seed]["random"]["auc"] for seed in "01")
+    row = manifests["evaluate"].details["table"]["random"][0]
     assert row["auc"] == pytest.approx((first + second) / 2)
     assert row["auc_std"] == pytest.approx(abs(first - second) / 2**0.5)
 

@@ -40,7 +40,7 @@ def test_plan_shows_every_stage_and_starts_nothing(small_config):
 
 def test_status_of_a_pipeline_that_never_ran(small_config):
     result = invoke("status", str(small_config))
-    assert result.output.count("missing") == 11
+    assert result.output.count("missing") == 12
 
 
 def test_errors_go_to_stderr_without_a_traceback(tmp_path):

@@ -153,7 +153,8 @@ def test_merged_anchors_are_not_duplicates():
 def test_an_unknown_key_gets_the_nearest_and_all_known_ones():
     line = the_problem(MINIMAL + "evaluate:\n  hit: [20]\n")
     assert line == (
-        "run.yaml:6: evaluate.hit: unknown key 'hit'; known: hits; did you mean 'hits'?"
+        "run.yaml:6: evaluate.hit: unknown key 'hit'; known: hits, intervals, protocol, "
+        "negatives_per_positive, heuristics; did you mean 'hits'?"
     )
     assert re.search(
         r"known: name, store, graph, .*, cluster; did you mean 'train'\?",
@@ -253,7 +254,7 @@ def test_overrides_create_absent_sections_and_change_default_lists():
     assert [encoding.model_dump() for encoding in config.encodings] == [
         {"kind": "le", "seed": 0, "dimensions": 64}
     ]
-    assert config.evaluate.hits == [20, 50, 7]
+    assert config.evaluate.hits == [1, 10, 7, 50, 100]
 
 
 def test_an_override_of_one_alias_leaves_the_other():

@@ -7,8 +7,8 @@ from pipeline.plan import Action, forced_stages, make_plan
 from pipeline.stages import STAGES
 
 EVERY_STAGE = [
-    "ingest", "features", "split", "encode", "train", "embed", "evaluate", "encode_all",
-    "embed_all", "score", "report",
+    "ingest", "features", "split", "encode", "train", "embed", "calibrate", "evaluate",
+    "encode_all", "embed_all", "score", "report",
 ]  # fmt: skip
 
 
@@ -61,7 +61,11 @@ def test_everything_runs_the_first_time_and_nothing_the_second(small_pipeline, a
 @pytest.mark.parametrize(
     ("section", "values", "expected"),
     [
-        ("train", {"lr": 0.5}, ["train", "embed", "evaluate", "embed_all", "score", "report"]),
+        (
+            "train",
+            {"lr": 0.5},
+            ["train", "embed", "calibrate", "evaluate", "embed_all", "score", "report"],
+        ),
         (
             "split",
             {"seed": 9},
@@ -70,9 +74,19 @@ def test_everything_runs_the_first_time_and_nothing_the_second(small_pipeline, a
         (
             "features",
             {"dimensions": 3},
-            ["features", "train", "embed", "evaluate", "embed_all", "score", "report"],
+            [
+                "features",
+                "train",
+                "embed",
+                "calibrate",
+                "evaluate",
+                "embed_all",
+                "score",
+                "report",
+            ],
         ),
         ("evaluate", {"hits": [3]}, ["evaluate", "report"]),
+        ("evaluate", {"protocol": ["heart"]}, ["negatives", "evaluate", "report"]),
         ("score", {"shard_rows": 50}, ["score", "report"]),
         ("cluster", {"workers": 7, "cpus_per_worker": 3}, []),
         ("train", {"checkpoint_every": 4}, ["report"]),

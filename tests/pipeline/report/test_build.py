@@ -11,7 +11,8 @@ from pipeline.report.build import build_report, format_count, format_seconds, fo
 from pipeline.report.data import ReportData, StageRow
 
 FIGURES = [
-    "roc", "test-scores", "loss", "valid-auc", "eigenvalues", "stability", "candidate-scores"
+    "roc", "test-scores", "calibration", "loss", "valid-auc", "eigenvalues", "stability",
+    "candidate-scores",
 ]  # fmt: skip
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -28,16 +29,30 @@ def data() -> ReportData:
             StageRow("ingest", "0123456789abcdef", "reuse", 0.25, {"nodes": 12_345, "edges": 98e6}),
             StageRow("train", "fedcba9876543210", "run", 90.0, {"best_auc": 0.93217}),
         ],
-        metrics=[
-            {"method": "peg", "auc": 0.9312, "auc_std": 0.0021, "hits@20": 0.31},
-            {"method": "adamic_adar", "auc": 0.8801, "hits@20": 0.42},
-        ],
+        metrics={
+            "random": [
+                {
+                    "method": "peg",
+                    "auc": 0.9312,
+                    "auc_low": 0.92,
+                    "auc_high": 0.94,
+                    "auc_std": 0.0021,
+                    "hits@20": 0.31,
+                },
+                {"method": "adamic_adar", "auc": 0.8801, "hits@20": 0.42},
+            ],
+            "heart": [{"method": "peg", "mrr": 0.2}],
+        },
         epochs=[
             {"seed": 0, "epoch": epoch, "loss": 1 / epoch, "valid_auc": 0.8 + epoch / 100}
             for epoch in range(1, 6)
         ],
         test_labels=np.repeat([1, 0], 50),
         test_scores=generator.random(100),
+        calibration=[
+            {"probability": 0.2, "links": 0.3, "pairs": 40.0},
+            {"probability": 0.9, "links": 0.9, "pairs": 60.0},
+        ],
         score_histogram=(counts, edges),
         eigenvalues={"le": [0.1, 0.2, 0.4]},
         outputs={"Scores": "runs/scores/*.parquet"},
@@ -115,23 +130,40 @@ def test_summary_shows_quality_and_size(document):
 
 
 def test_model_behind_a_heuristic_gets_a_minus(data):
-    behind = replace(data, metrics=[{"method": "peg", "auc": 0.5}, {"method": "cn", "auc": 0.75}])
+    rows = [{"method": "peg", "auc": 0.5}, {"method": "cn", "auc": 0.75}]
+    behind = replace(data, metrics={"random": rows})
     assert "−0.2500 against cn" in build_report(behind)
 
 
 def test_best_value_of_each_column_is_bold(document):
     page = Page(document)
     assert page.text_of("strong") == ["0.9312", "0.4200"]
-    assert "± 0.0021" in page.text_of("span")
+    assert {"± 0.0021", "0.9200–0.9400"} <= set(page.text_of("span"))
     assert [text for text in page.text_of("th") if text in ("AUC", "Hits@20", "Auc std")] == [
         "AUC",
         "Hits@20",
     ]
 
 
+def test_every_protocol_has_a_table_of_its_own(document):
+    page = Page(document)
+    assert len([t for t in page.all("table") if t["class"] == "metrics"]) == 2
+    titles = set(page.text_of("h3"))
+    assert "Links against random non-links" in titles
+    assert "Every link against hard non-links of its own (HeaRT)" in titles
+
+
+def test_a_run_with_hard_non_links_alone_is_headed_by_its_mrr(data):
+    hard = replace(data, metrics={"heart": [{"method": "peg", "mrr": 0.25}]})
+    assert Page(build_report(hard)).text_of("dt")[0] == "MRR"
+
+
 def test_values_that_read_the_same_are_equally_good(data):
     tied = [{"method": "a", "auc": 0.90001}, {"method": "b", "auc": 0.90002}]
-    assert Page(build_report(replace(data, metrics=tied))).text_of("strong") == ["0.9000"] * 2
+    assert (
+        Page(build_report(replace(data, metrics={"random": tied}))).text_of("strong")
+        == ["0.9000"] * 2
+    )
 
 
 def test_missing_and_undefined_metrics_are_dashes_and_never_best(data):
@@ -140,7 +172,7 @@ def test_missing_and_undefined_metrics_are_dashes_and_never_best(data):
         {"method": "b", "auc": 0.6},
         {"method": "c", "auc": 0.7},
     ]
-    page = Page(build_report(replace(data, metrics=rows)))
+    page = Page(build_report(replace(data, metrics={"random": rows})))
     assert page.text_of("strong") == ["0.7000"]
     assert [text for text in page.text_of("td") if text in ("–", "0.6000", "0.1000")] == [
         *("–", "0.1000"),
@@ -152,7 +184,7 @@ def test_missing_and_undefined_metrics_are_dashes_and_never_best(data):
 def test_numpy_numbers_are_numbers(data):
     rows = [{"method": "peg", "auc": np.float32(0.75)}]
     stages = [StageRow("ingest", "f", "run", 1.0, {"num_nodes": np.int64(77)})]
-    document = build_report(replace(data, metrics=rows, stages=stages))
+    document = build_report(replace(data, metrics={"random": rows}, stages=stages))
     assert "0.7500" in document
     assert '<dd class="value">77</dd>' in document
 
@@ -188,7 +220,7 @@ def test_without_eigenvalues_there_is_no_such_figure(data):
 
 def test_empty_parts_are_left_out(data):
     document = build_report(
-        replace(data, stages=[], metrics=[], epochs=[], outputs={}, warnings=[])
+        replace(data, stages=[], metrics={}, epochs=[], outputs={}, warnings=[])
     )
     for heading in ("warnings", "metrics", "stages", "outputs"):
         assert f'id="{heading}"' not in document
@@ -204,7 +236,7 @@ def test_nothing_the_user_named_becomes_markup(data):
             created=evil,
             config_yaml=evil,
             stages=[StageRow(evil, evil, evil, 1.0, {evil: evil})],
-            metrics=[{"method": evil, evil: 0.5}, {"method": evil, "auc": evil}],
+            metrics={evil: [{"method": evil, evil: 0.5}, {"method": evil, "auc": evil}]},
             eigenvalues={evil: [0.1, 0.2], "other": [0.3, 0.4]},
             outputs={evil: evil},
             warnings=[evil],

@@ -12,6 +12,7 @@ from peg_core.errors import ArtifactMismatch
 from pipeline.report.data import MAX_ROC_POINTS, finite_pairs, roc_points, thin_roc
 from pipeline.report.figures import (
     format_compact,
+    plot_calibration,
     plot_candidate_scores,
     plot_eigenvalues,
     plot_epochs,
@@ -178,6 +179,16 @@ def test_long_training_stays_small():
     generator = np.random.default_rng(0)
     epochs = [row for seed in range(5) for row in log(generator.random(5000).tolist(), seed=seed)]
     assert len(plot_epochs(epochs, "loss", key="loss", title="Loss").svg) < 80_000
+
+
+def test_calibration_tells_the_mean_distance_from_the_diagonal():
+    rows = [
+        {"probability": 0.1, "links": 0.2, "pairs": 30.0},
+        {"probability": 0.8, "links": 0.6, "pairs": 10.0},
+    ]
+    plot = plot_calibration(rows)
+    assert plot.caption == "Scores and shares of links differ by 0.1250 on average (2 bins)."
+    assert texts(plot_calibration([]).svg) == ["No test pair has a finite score."]
 
 
 def test_candidate_scores_count_all_pairs():

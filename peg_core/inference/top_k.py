@@ -1,0 +1,88 @@
+"""The best partners of a node that it is not linked to yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from peg_core.graph.graph_store import GraphStore
+from peg_core.inference.nearby_nodes import nearby_nodes
+from peg_core.inference.neighbour_index import NeighbourIndex
+from peg_core.inference.pair_scoring import PairScorer
+
+IntArray = npt.NDArray[np.integer[Any]]
+Nodes = npt.NDArray[np.int64]
+
+
+class Recommendations(NamedTuple):
+    """Rows ordered by node as asked, then by rank, which starts at 1; [num_rows] each."""
+
+    place: Nodes  # of the node among those that were asked for
+    rank: Nodes
+    candidate: Nodes
+    logit: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Recommender:
+    """Candidates from several places, scored exactly.
+
+    Args:
+        scorer: The model's head.
+        known: Every known edge: none is recommended.
+        indexes: Of positions and embeddings.
+        top_k: Candidates of a node that are returned.
+        nearby: Candidates of a node from two steps away.
+        nearest: Candidates of a node from each index.
+    """
+
+    scorer: PairScorer
+    known: GraphStore
+    indexes: Sequence[NeighbourIndex]
+    top_k: int
+    nearby: int
+    nearest: int
+
+    def recommend(self, nodes: IntArray) -> Recommendations:
+        """The best ``top_k`` candidates of every node, fewer where there are not as many."""
+        nodes = np.asarray(nodes, dtype=np.int64)
+        found = [nearby_nodes(self.scorer.graph, self.known, nodes, count=self.nearby)]
+        found += [index.search(nodes, count=self.nearest) for index in self.indexes]
+        candidates = np.concatenate(found, axis=1)
+        place = np.repeat(np.arange(len(nodes)), candidates.shape[1])
+        return self._best(nodes, place, candidates.ravel())
+
+    def exhaust(self, node: int) -> Recommendations:
+        """The best of all nodes: slow, to compare with."""
+        everyone = np.arange(self.known.num_nodes)
+        return self._best(np.array([node]), np.zeros(len(everyone), dtype=np.int64), everyone)
+
+    def _best(self, nodes: Nodes, place: Nodes, candidate: Nodes) -> Recommendations:
+        """Score the distinct, unknown pairs and keep the best of every node."""
+        kept = (candidate >= 0) & (candidate != nodes[place])
+        key = np.unique(place[kept] * self.known.num_nodes + candidate[kept])
+        place, candidate = np.divmod(key, self.known.num_nodes)
+        new = ~self.known.contains(nodes[place], candidate)
+        place, candidate = place[new], candidate[new]
+        logit = self.scorer.logits(nodes[place], candidate)
+        order = np.lexsort((candidate, -logit, place))
+        place, candidate, logit = place[order], candidate[order], logit[order]
+        first = np.searchsorted(place, place, side="left")
+        rank = np.arange(len(place)) - first + 1
+        top = rank <= self.top_k
+        return Recommendations(place[top], rank[top], candidate[top], logit[top])
+
+
+def recall(found: Recommendations, exact: Recommendations) -> float:
+    """Share of the exact best that were found; candidates of equal score replace each other.
+
+    Both are of one node.
+    """
+    if not len(exact.logit):
+        return 1.0
+    as_good = found.logit >= exact.logit[-1]
+    return float(min(as_good.sum(), len(exact.logit)) / len(exact.logit))
