@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 import yaml
 
+from peg_core.inference.candidate_batch import HISTOGRAM_BINS
 from pipeline.config import PipelineConfig
 from pipeline.manifest import Manifest
 from pipeline.report.build import build_report
 from pipeline.report.data import ReportData, StageRow
 from pipeline.stage import Stage, StageContext, StageResult
 from pipeline.stages.train import best_model
-from workers.score_tasks import HISTOGRAM_BINS
 
 INPUTS = (
     "ingest", "features", "split", "encode", "train", "embed", "evaluate", "encode_all",

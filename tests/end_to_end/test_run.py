@@ -29,12 +29,13 @@ def test_edges_become_scores_metrics_and_a_report(finished):
     config, manifests, current = finished
     candidates = pl.read_parquet(config.score.candidates)
     scores = pl.read_parquet(current / "score" / "*.parquet")
-    assert scores.columns == ["src", "dst", "score", "note"]
+    assert scores.columns == ["src", "dst", "score", "reason", "note"]
     assert scores.select("src", "dst", "note").equals(candidates.select("src", "dst", "note"))
     assert scores["score"].null_count() == 1
     assert scores[17, "score"] is None
     assert scores["score"].drop_nulls().is_between(0, 1).all()
-    assert manifests["score"].counts == {"pairs": 600, "unknown": 1, "files": 3}
+    assert scores[17, "reason"] == "unknown_node"
+    assert manifests["score"].counts == {"pairs": 600, "unknown": 1, "null_ids": 0, "files": 3}
     assert "9,999" not in str(manifests["score"].warnings)
     assert "1 of 600 candidate pairs" in manifests["score"].warnings[0]
 
