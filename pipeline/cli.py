@@ -21,6 +21,7 @@ from pipeline.inspect_command import inspect as inspect_command
 from pipeline.manifest import Manifest
 from pipeline.plan import Action, Step, forced_stages
 from pipeline.progress import RunDisplay, show
+from pipeline.score_command import score as score_command
 
 INTERRUPTED = 130
 
@@ -170,6 +171,7 @@ def _metric(row: dict[str, Any], name: str) -> str:
 cli.add_command(config_command)
 cli.add_command(generate)
 cli.add_command(inspect_command)
+cli.add_command(score_command)
 
 
 def main() -> None:

@@ -26,9 +26,13 @@ def plan_run(config: PipelineConfig, *, forced: Collection[str] = ()) -> list[St
 
 
 def run_pipeline(
-    config: PipelineConfig, display: RunDisplay, *, forced: Collection[str] = ()
+    config: PipelineConfig,
+    display: RunDisplay,
+    *,
+    forced: Collection[str] = (),
+    only: Collection[str] | None = None,
 ) -> dict[str, Manifest]:
-    """Run what the plan asks for; returns the manifests of all stages."""
+    """Run what the plan asks for, or only some stages of it; returns the manifests."""
     store = open_store(config.store)
     plan_run(config, forced=forced)  # bad input is told before anything is written
     cluster = Cluster(cluster_settings(config))
@@ -36,6 +40,8 @@ def run_pipeline(
     with store.lease():
         try:
             for step in plan_run(config, forced=forced):
+                if only is not None and step.stage.name not in only:
+                    continue
                 if step.action is Action.REUSE:
                     display.reused(step.stage.name, step.reason)
                     found = store.find(step.stage.name, step.fingerprint)

@@ -27,6 +27,7 @@ from rich.console import Console
 from peg_core.graph.graph_store import GraphStore
 from pipeline.config import PipelineConfig
 from pipeline.progress import RunDisplay
+from pipeline.runner import run_pipeline
 from workers.cluster import Cluster, ClusterSettings
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -168,6 +169,18 @@ def small_config(tmp_path: Path) -> Path:
 @pytest.fixture
 def small_pipeline(small_config: Path) -> PipelineConfig:
     return PipelineConfig(**yaml.safe_load(small_config.read_text()))
+
+
+@pytest.fixture(scope="session")
+def trained_run(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The configuration file of a run that is trained and evaluated, to be read only."""
+    folder = tmp_path_factory.mktemp("trained")
+    write_small_inputs(folder)
+    values = {key: value for key, value in small_settings(folder).items() if key != "score"}
+    path = folder / "trained.yaml"
+    path.write_text(yaml.safe_dump(values, sort_keys=False))
+    run_pipeline(PipelineConfig(**values), RunDisplay(Console(quiet=True)))
+    return path
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from peg_core.atomic_file import atomic_path
 from peg_core.models import MODELS
 from pipeline.config import PipelineConfig
 from pipeline.manifest import Manifest
+from pipeline.recipe import Recipe
 from pipeline.stage import Stage, StageContext, StageResult
 from workers.task_map import Result, Shard, TaskProgress, task_map
 from workers.train_loop import TrainRequest, train_task
@@ -40,6 +41,9 @@ def run(context: StageContext) -> StageResult:
         on_progress=on_progress,
     )
     _write_epochs(context.folder, results)
+    recipe = Recipe.of(context.config, context.inputs)
+    for request in requests:
+        recipe.write(request.out, context.inputs["features"])
     best = max(results, key=lambda result: result["valid_auc"])
     return StageResult(
         counts={

@@ -119,7 +119,7 @@ def test_unknown_rows_are_dropped_where_asked(request_of, candidates, tmp_path):
 def test_an_unknown_id_stops_where_asked_and_leaves_nothing(request_of, candidates, tmp_path):
     with pytest.raises(InputError, match=r"'src' of .*candidates.parquet holds 'nobody', which is"):
         score(request_of(on_unknown="error"), candidates, tmp_path / "out" / "out.parquet")
-    with pytest.raises(InputError, match="'dst' .* holds a null"):
+    with pytest.raises(InputError, match=r"'dst' .* holds a null"):
         score(request_of(on_unknown="error"), without(candidates, 3), tmp_path / "out/out.parquet")
     assert list((tmp_path / "out").iterdir()) == []
 
