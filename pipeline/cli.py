@@ -49,6 +49,7 @@ def cli() -> None:
     \b
     peg run configs/quickstart.yaml         from edges to scores and a report
     peg plan configs/quickstart.yaml        what would run, what is reused, and why
+    peg score --help                        score more candidates, or another graph
     peg generate sbm --help                 make a graph to try things on
     """
 

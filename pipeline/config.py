@@ -218,6 +218,16 @@ class TrainConfig(Section):
     checkpoint_every: int = Field(1, ge=1, description="Epochs between checkpoints.")
 
 
+class EmbedConfig(Section):
+    """How the embeddings of the nodes are kept."""
+
+    dtype: Literal["float32", "float16"] = Field(
+        "float32",
+        description="float16 takes half the space and scores faster; logits differ by about "
+        "a thousandth.",
+    )
+
+
 class EvaluateConfig(Section):
     """What is measured on the test links."""
 
@@ -286,6 +296,7 @@ class PipelineConfig(Section):
     encodings: list[EncodingConfig] = Field([EncodingConfig()], min_length=1)
     model: ModelConfig = ModelConfig()
     train: TrainConfig = TrainConfig()
+    embed: EmbedConfig = EmbedConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
     score: ScoreConfig | None = None
     cluster: ClusterConfig = ClusterConfig()

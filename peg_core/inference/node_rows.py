@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 CACHE_LINE_BYTES = 64
+
+
+def frozen_rows(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A read-only contiguous view: one compiled kernel serves maps and arrays in memory."""
+    view = np.ascontiguousarray(array).view(np.ndarray)
+    view.flags.writeable = False
+    return view
 
 
 @intrinsic  # type: ignore[untyped-decorator, unused-ignore]

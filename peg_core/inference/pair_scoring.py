@@ -15,6 +15,7 @@ from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.folded_head import FoldedHead, fold_head
 from peg_core.inference.hidden_layer import pack_columns, pack_values
+from peg_core.inference.node_rows import frozen_rows
 from peg_core.inference.pair_kernel import hidden_logits, linear_logits
 from peg_core.models.link_predictor import LinkPredictor
 from peg_core.models.message_graph import Positions
@@ -89,14 +90,14 @@ class PairScorer:
         """What the kernel reads beside the pairs."""
         head = self._head
         assert head is not None
-        graph = tuple(map(_frozen, (self.graph.indptr, self.graph.indices, self.components)))
+        graph = tuple(map(frozen_rows, (self.graph.indptr, self.graph.indices, self.components)))
         reads = (head.reads_positions(self.embeddings.shape[1]), head.reads_structure)
         weights: Any = head.inner[:, 0].copy()
         if not head.is_linear:
             weights = (pack_columns(head.inner), pack_values(head.bias), pack_values(head.outer))
         return (
             _kernel_rows(self.embeddings),
-            tuple(_frozen(np.asarray(z, dtype=np.float32)) for z in self.positions),
+            tuple(frozen_rows(np.asarray(z, dtype=np.float32)) for z in self.positions),
             graph,
             reads,
             weights,
@@ -134,14 +135,7 @@ def _rows(values: npt.NDArray[np.floating[Any]], nodes: IntArray) -> torch.Tenso
     return torch.from_numpy(values[nodes].astype(np.float32, copy=False))
 
 
-def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A read-only contiguous view: one compiled kernel serves maps and arrays in memory."""
-    view = np.ascontiguousarray(array).view(np.ndarray)
-    view.flags.writeable = False
-    return view
-
-
 def _kernel_rows(embeddings: npt.NDArray[np.floating[Any]]) -> npt.NDArray[Any]:
     if embeddings.dtype == np.float16:
-        return _frozen(np.asarray(embeddings).view(np.uint16))
-    return _frozen(np.asarray(embeddings, dtype=np.float32))
+        return frozen_rows(np.asarray(embeddings).view(np.uint16))
+    return frozen_rows(np.asarray(embeddings, dtype=np.float32))

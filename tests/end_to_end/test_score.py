@@ -1,6 +1,7 @@
 """``peg score``, called as a user does, on a real local Ray."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -154,3 +155,62 @@ def test_a_folder_with_other_files_is_left_alone(trained_run, candidates, tmp_pa
     with pytest.raises(ConfigError, match="holds other files"):
         peg_score("--run", trained_run, "--candidates", candidates, "--out", tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def put_nulls(file):
+    table = pl.read_parquet(file)
+    src = pl.when(pl.int_range(len(table)) < 3).then(None).otherwise("src")
+    table.with_columns(src.alias("src")).write_parquet(file)
+
+
+def test_nulls_and_unknown_ids_are_counted_apart(trained_run, candidates, tmp_path, capsys):
+    file = Path(shutil.copy(candidates, tmp_path))
+    put_nulls(file)
+    peg_score("--run", trained_run, "--candidates", file, "--out", tmp_path / "out")
+    table = read(tmp_path / "out")
+    assert table["reason"].value_counts(sort=True).rows() == [
+        (None, 596), ("null_id", 3), ("unknown_node", 1)
+    ]  # fmt: skip
+    assert table["score"].null_count() == 4
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "1 of 600 candidate pairs name a node that the graph does not have" in shown
+    assert "3 of 600 candidate pairs have a null id" in shown
+
+
+def rename_a_column(file):
+    pl.read_parquet(file).rename({"dst": "destination"}).write_parquet(file)
+
+
+def truncate(file):
+    file.write_bytes(file.read_bytes()[:-200])
+
+
+def empty(file):
+    pl.read_parquet(file).clear().write_parquet(file)
+
+
+def write_text_ids(file):
+    as_text = [pl.col(name).cast(pl.String) for name in ("src", "dst")]
+    pl.read_parquet(file).with_columns(as_text).write_parquet(file)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "message"),
+    [
+        (rename_a_column, InputError, r"candidates.parquet has no column 'dst'; it has 'note', "),
+        (truncate, InputError, r"candidates.parquet is not a readable Parquet file .*write it ag"),
+        (empty, InputError, r"candidates.parquet holds no candidate pairs"),
+        (Path.unlink, InputError, r"no Parquet file at .*candidates.parquet"),
+        (write_text_ids, ArtifactMismatch, r"the ids in .* found large_string, needed int64"),
+        (put_nulls, InputError, r"'src' of .*candidates.parquet holds a null, and `on_unknown` is"),
+    ],
+)
+def test_bad_candidates_are_named_and_leave_nothing(
+    trained_run, candidates, tmp_path, spoil, kind, message
+):
+    file = Path(shutil.copy(candidates, tmp_path))
+    spoil(file)
+    with pytest.raises(kind, match=message):
+        peg_score("--run", trained_run, "--candidates", file, "--out", tmp_path / "out",
+                  "--on-unknown", "error")  # fmt: skip
+    assert not (tmp_path / "out").exists()
