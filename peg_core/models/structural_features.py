@@ -15,6 +15,8 @@ FloatArray = npt.NDArray[np.float64]
 
 COMMON_NEIGHBORS, ADAMIC_ADAR, RESOURCE_ALLOCATION = 0, 1, 2
 NUM_STRUCTURAL = 6
+# Neighbours that are compared at once.
+BLOCK = 8
 
 
 def neighborhood_overlap(graph: GraphStore, source: IntArray, target: IntArray) -> FloatArray:
@@ -128,20 +130,25 @@ def pair_overlap(
     start, stop = indptr[second], indptr[second + 1]
     for entry in range(indptr[first], indptr[first + 1]):
         node = indices[entry]
-        # both rows are sorted: gallop from the last place found
-        step = 1
-        while start + step < stop and indices[start + step] < node:
+        # both rows are sorted: from the last place found, skip blocks that lie below the node
+        step = BLOCK
+        while start + step <= stop and indices[start + step - 1] < node:
+            start += step
             step *= 2
-        left, right = start + step // 2, min(start + step + 1, stop)
-        while left < right:
-            middle = (left + right) // 2
-            if indices[middle] < node:
-                left = middle + 1
-            else:
-                right = middle
-        start = left
-        if start >= stop:
-            break
+        while step > BLOCK:
+            step //= 2
+            if start + step <= stop and indices[start + step - 1] < node:
+                start += step
+        if start + BLOCK <= stop:
+            below = 0
+            for place in range(BLOCK):  # one comparison of vectors, nothing to guess
+                below += indices[start + place] < node
+            start += below
+        else:
+            while start < stop and indices[start] < node:
+                start += 1
+            if start >= stop:
+                break
         if indices[start] == node:
             degree = indptr[node + 1] - indptr[node]
             common += 1.0
