@@ -223,8 +223,8 @@ class EmbedConfig(Section):
 
     dtype: Literal["float32", "float16"] = Field(
         "float32",
-        description="float16 takes half the space and scores faster; logits differ by about "
-        "a thousandth.",
+        description="float16 takes half the space and scores faster; its numbers carry three "
+        "digits.",
     )
 
 

@@ -14,7 +14,6 @@ from peg_core.atomic_file import write_json
 from peg_core.errors import InputError
 from pipeline.config import EncodingConfig, FeaturesConfig, GraphConfig, PipelineConfig
 from pipeline.manifest import Manifest
-from pipeline.stages.features import kind_of
 from workers.encode_tasks import positions_file
 
 RECIPE_NAME = "recipe.json"
@@ -41,13 +40,13 @@ class Recipe:
     feature_width: int | None
 
     @classmethod
-    def of(cls, config: PipelineConfig, inputs: dict[str, Path]) -> Recipe:
-        """The recipe of a training, from its configuration and its input artifacts."""
+    def of(cls, config: PipelineConfig, inputs: dict[str, Path], *, kind: str) -> Recipe:
+        """The recipe of a training, from its configuration, its inputs and the features' kind."""
         features = Manifest.read(inputs["features"])
         assert features is not None  # an input of a stage is always whole
         return cls(
             graph=config.graph.model_dump(),
-            features={**config.features.model_dump(), "kind": kind_of(config)},
+            features={**config.features.model_dump(), "kind": kind},
             encodings=[item.model_dump() for item in config.encodings],
             dimensions=[
                 int(np.load(positions_file(inputs["encode"], number), mmap_mode="r").shape[1])

@@ -145,7 +145,8 @@ def _score_run(config: PipelineConfig, out: Path, display: RunDisplay) -> Manife
         return found
     needless = "embed" if config.score.graph == "all" else ""
     made = [name for name in SCORED_WITH if name in steps and name != needless]
-    run_pipeline(config, display, only=made)
+    if any(steps[name].action is Action.RUN for name in made):
+        run_pipeline(config, display, only=made)
     store = open_store(config.store)
     cluster = Cluster(cluster_settings(config))
 

@@ -69,33 +69,39 @@ class ScoreFolder:
     ) -> Manifest:
         """Score; what an interrupted call finished is kept."""
         self._claim()
+        try:
+            with Lease(self.folder):
+                return self._fill(cluster, display, prepare)
+        except (InputError, ArtifactMismatch):
+            # the input has to change, and with it the request: nobody would go on from here
+            shutil.rmtree(self.folder)
+            raise
+
+    def _fill(
+        self, cluster: Cluster, display: RunDisplay, prepare: Callable[[], ScoreRequest]
+    ) -> Manifest:
         started, clock = datetime.now(UTC), time.monotonic()
-        with Lease(self.folder):
-            try:
-                request = prepare()
-                line = display.start(STAGE.name, self.score.candidates)
-                try:
-                    result = score_candidates(cluster, request, self.score, self.folder, line)
-                finally:
-                    line.close()
-            except (InputError, ArtifactMismatch):
-                # the input has to change, and with it the request: nobody would go on from here
-                shutil.rmtree(self.folder)
-                raise
-            shutil.rmtree(self.work, ignore_errors=True)
-            manifest = Manifest(
-                identity=self.identity,
-                fingerprint=self.identity.fingerprint,
-                started=started.isoformat(timespec="seconds"),
-                finished=datetime.now(UTC).isoformat(timespec="seconds"),
-                seconds=round(time.monotonic() - clock, 3),
-                peak_memory_bytes=result.peak_memory_bytes,
-                counts=result.counts,
-                details=result.details,
-                warnings=result.warnings,
-            )
-            manifest.write(self.folder)
-            (self.folder / REQUEST_NAME).unlink()
+        request = prepare()
+        line = display.start(STAGE.name, self.score.candidates)
+        try:
+            result = score_candidates(cluster, request, self.score, self.folder, line)
+        except BaseException:
+            line.close()
+            raise
+        shutil.rmtree(self.work, ignore_errors=True)
+        manifest = Manifest(
+            identity=self.identity,
+            fingerprint=self.identity.fingerprint,
+            started=started.isoformat(timespec="seconds"),
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            seconds=round(time.monotonic() - clock, 3),
+            peak_memory_bytes=result.peak_memory_bytes,
+            counts=result.counts,
+            details=result.details,
+            warnings=result.warnings,
+        )
+        manifest.write(self.folder)
+        (self.folder / REQUEST_NAME).unlink()
         display.finish(STAGE.name, line, manifest.seconds, manifest.counts)
         for warning in manifest.warnings:
             display.warn(warning)
