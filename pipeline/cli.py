@@ -23,6 +23,7 @@ from pipeline.plan import Action, Step, forced_stages
 from pipeline.progress import RunDisplay, show
 from pipeline.recommend_command import recommend as recommend_command
 from pipeline.report.data import SUFFIXES
+from pipeline.score_command import score as score_command
 
 INTERRUPTED = 130
 # So that the table fits into a terminal.
@@ -53,6 +54,7 @@ def cli() -> None:
     peg run configs/quickstart.yaml         from edges to scores and a report
     peg plan configs/quickstart.yaml        what would run, what is reused, and why
     peg recommend configs/quickstart.yaml   the best new links of every node
+    peg score --help                        score more candidates, or another graph
     peg generate sbm --help                 make a graph to try things on
     """
 
@@ -195,6 +197,7 @@ cli.add_command(config_command)
 cli.add_command(generate)
 cli.add_command(inspect_command)
 cli.add_command(recommend_command)
+cli.add_command(score_command)
 
 
 def main() -> None:

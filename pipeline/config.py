@@ -63,6 +63,11 @@ Protocols = Annotated[
 Names = Annotated[list[str], BeforeValidator(as_list, json_schema_input_type=str | list[str])]
 
 
+def null_as_text(value: object) -> object:
+    """The word ``null`` without quotes is YAML's null; here it is one of the choices."""
+    return "null" if value is None else value
+
+
 class Section(BaseModel):
     """A part of the file; unknown keys are errors."""
 
@@ -279,6 +284,16 @@ class IntervalConfig(Section):
     level: Ratio = Field(0.95, description="Share of the resamples inside the interval.")
 
 
+class EmbedConfig(Section):
+    """How the embeddings of the nodes are kept."""
+
+    dtype: Literal["float32", "float16"] = Field(
+        "float32",
+        description="float16 takes half the space and scores faster; its numbers carry three "
+        "digits.",
+    )
+
+
 class EvaluateConfig(Section):
     """What is measured on the test links."""
 
@@ -309,6 +324,23 @@ class ScoreConfig(Section):
     target: str = Field("dst", description="Column with the other end.")
     graph: Literal["all", "train"] = Field(
         "all", description="Edges the scores are based on: all known ones, or those trained on."
+    )
+    columns: Annotated[
+        list[Literal["score", "logit"]],
+        BeforeValidator(as_list, json_schema_input_type=str | list[str]),
+    ] = Field(
+        ["score"],
+        min_length=1,
+        description="What is written of a pair: score, a probability, and logit, the model's "
+        "number before it becomes one.",
+    )
+    on_unknown: Annotated[
+        Literal["null", "drop", "error"],
+        BeforeValidator(null_as_text, json_schema_input_type=str | None),
+    ] = Field(
+        "null",
+        description="Pairs with an id that is null or not in the graph. null: no score, and "
+        "`reason` says why; drop: left out and counted; error: the run stops and names the id.",
     )
     shard_rows: int = Field(
         1_000_000, ge=1, description="Rows of an output file; a rerun redoes whole files."
@@ -386,6 +418,7 @@ class PipelineConfig(Section):
     encodings: list[EncodingConfig] = Field([EncodingConfig()], min_length=1)
     model: ModelConfig = ModelConfig()
     train: TrainConfig = TrainConfig()
+    embed: EmbedConfig = EmbedConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
     score: ScoreConfig | None = None
     recommend: RecommendConfig | None = None

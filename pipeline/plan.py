@@ -53,7 +53,7 @@ def make_plan(
             version=stage.version,
             settings=stage.settings(config),
             inputs={name: steps[name].fingerprint for name in stage.inputs if name in steps},
-            files={name: _file_facts(place) for name, place in stage.files(config).items()},
+            files={name: file_facts_of(place) for name, place in stage.files(config).items()},
         )
         found = find(stage.name, identity.fingerprint)
         if stage.name in forced:
@@ -91,7 +91,8 @@ def forced_stages(
     return {*force, *after}
 
 
-def _file_facts(location: str) -> list[dict[str, Any]]:
+def file_facts_of(location: str) -> list[dict[str, Any]]:
+    """What tells the files behind a location from changed ones."""
     return [file_facts(file) for file in find_parquet_files(location)]
 
 

@@ -35,6 +35,7 @@ def run_pipeline(
     forced: Collection[str] = (),
     cluster: Cluster | None = None,
     target: str | None = None,
+    only: Collection[str] | None = None,
 ) -> dict[str, Manifest]:
     """Run what the plan asks for; returns the manifests of all stages.
 
@@ -44,6 +45,7 @@ def run_pipeline(
         forced: Stages that run although their artifacts exist.
         cluster: An open one that stays open; None: one of its own.
         target: Run this stage and what it needs, and nothing else.
+        only: Run these stages alone; what they need exists.
     """
     store = open_store(config.store)
     plan_run(config, forced=forced, target=target)  # bad input is told before anything is written
@@ -53,6 +55,8 @@ def run_pipeline(
     with store.lease():
         try:
             for step in plan_run(config, forced=forced, target=target):
+                if only is not None and step.stage.name not in only:
+                    continue
                 if step.action is Action.REUSE:
                     display.reused(step.stage.name, step.reason)
                     found = store.find(step.stage.name, step.fingerprint)

@@ -27,6 +27,7 @@ from rich.console import Console
 from peg_core.graph.graph_store import GraphStore
 from pipeline.config import PipelineConfig
 from pipeline.progress import RunDisplay
+from pipeline.runner import run_pipeline
 from workers.cluster import Cluster, ClusterSettings
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -176,6 +177,18 @@ def shared_pipeline(tmp_path_factory: pytest.TempPathFactory) -> PipelineConfig:
     folder = tmp_path_factory.mktemp("shared")
     write_small_inputs(folder)
     return PipelineConfig(**small_settings(folder))
+
+
+@pytest.fixture(scope="session")
+def trained_run(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The configuration file of a run that is trained and evaluated, to be read only."""
+    folder = tmp_path_factory.mktemp("trained")
+    write_small_inputs(folder)
+    values = {key: value for key, value in small_settings(folder).items() if key != "score"}
+    path = folder / "trained.yaml"
+    path.write_text(yaml.safe_dump(values, sort_keys=False))
+    run_pipeline(PipelineConfig(**values), RunDisplay(Console(quiet=True)))
+    return path
 
 
 @pytest.fixture

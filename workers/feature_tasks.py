@@ -57,6 +57,7 @@ class FeatureRequest:
         reduce: ``pca``, ``random`` or ``none``, where rows are wider than ``dimensions``.
         dimensions: Width after the reduction, and of random features.
         seed: Of random features and random projections.
+        fitted: A transform that was fitted to another graph, used instead of a new one.
     """
 
     graph: Path
@@ -67,6 +68,7 @@ class FeatureRequest:
     reduce: str = "pca"
     dimensions: int = 128
     seed: int = 0
+    fitted: Path | None = None
 
     @property
     def transform(self) -> Path:
@@ -86,7 +88,10 @@ def build_features(cluster: Cluster, request: FeatureRequest, notify: Notify) ->
         result |= {"width": width}
         if request.kind in ("node", "node+positional"):
             result |= {"input_width": raw_width}
-            result |= _fit(cluster, request, ranges, raw_width, notify)
+            if request.fitted is None:
+                result |= _fit(cluster, request, ranges, raw_width, notify)
+            else:
+                shutil.copyfile(request.fitted, request.transform)
         _allocate(request.out / "features.npy", (num_nodes, width))
         filled = _map(cluster, fill_task, request, "fill", ranges, notify)
         result["peak_memory_bytes"] = _peak([result, *filled])

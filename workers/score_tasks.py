@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +17,23 @@ from peg_core.atomic_file import atomic_path
 from peg_core.errors import PegError
 from peg_core.graph.edge_table import RowGroup, open_parquet, read_error
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
-from peg_core.inference.pair_scoring import PairScorer, probabilities
+from peg_core.inference.candidate_batch import (
+    HISTOGRAM_BINS,
+    ScoreColumns,
+    ScoredBatch,
+    score_batch,
+)
+from peg_core.inference.pair_scoring import PairScorer
 from peg_core.models.model_file import load_model
 from workers.embed_tasks import components_file
 from workers.encode_tasks import load_positions
+from workers.overlap import read_ahead, write_behind
 from workers.task_map import Result
 
-BATCH_ROWS = 131_072
-HISTOGRAM_BINS = 50
+# Rows that are read, scored and written together: a row group of the output.
+BATCH_ROWS = 262_144
+PROGRESS_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,10 @@ class ScoreRequest:
     Args:
         nodes: Folder of the ingested graph, for the ids.
         graph: The graph that was embedded.
+        positions: Encodings of ``graph``.
+        model: Folder of the model.
+        embeddings: The last layer's output.
+        columns: What is read and written.
     """
 
     nodes: Path
@@ -43,14 +55,71 @@ class ScoreRequest:
     model: Path
     embeddings: Path
     num_encodings: int
-    source: str
-    target: str
+    columns: ScoreColumns
+
+
+@dataclass
+class _Tally:
+    """What the manifest tells of a shard."""
+
+    rows: int = 0
+    kept: int = 0
+    unknown: int = 0
+    null_ids: int = 0
+    histogram: npt.NDArray[np.int64] = field(
+        default_factory=lambda: np.zeros(HISTOGRAM_BINS, dtype=np.int64)
+    )
+
+    def add(self, rows: int, batch: ScoredBatch) -> None:
+        self.rows += rows
+        self.kept += len(batch.table)
+        self.unknown += batch.unknown
+        self.null_ids += batch.null_ids
+        self.histogram += batch.histogram
 
 
 def score_task(request: ScoreRequest, groups: list[RowGroup], out: str) -> Result:
-    """Score some row groups of one file; the output appears when every row is in it."""
+    """Score some row groups of one file; the output appears when every row is in it.
+
+    Rows are read ahead and written behind by threads of their own while this one computes.
+    """
+    node_ids, scorer = _open(request, request.embeddings.stat().st_mtime_ns)
+    tally = _Tally()
+    progress = _RowFile(rows_file(Path(out)))
+
+    def scored() -> Iterator[pa.Table]:
+        for table in read_ahead(_tables(groups)):
+            batch = score_batch(table, request.columns, node_ids, scorer, place=groups[0].file)
+            tally.add(len(table), batch)
+            progress.tell(tally.rows)
+            yield batch.table
+
+    try:
+        with atomic_path(Path(out)) as temporary:
+            _write(scored(), temporary)
+            _verify_rows(temporary, tally, sum(group.rows for group in groups))
+    finally:
+        progress.remove()
+    return {
+        "rows": tally.rows,
+        "written": tally.kept,
+        "unknown": tally.unknown,
+        "null_ids": tally.null_ids,
+        "histogram": tally.histogram.tolist(),
+        "out": out,
+    }
+
+
+def rows_file(out: Path) -> Path:
+    """Where a task that is under way leaves the number of rows it has scored."""
+    return out.with_name(f".{out.stem}.rows")
+
+
+@lru_cache(maxsize=1)
+def _open(request: ScoreRequest, written_ns: int) -> tuple[NodeIds, PairScorer]:
+    """Everything but the candidates; the next shard in this process finds it open."""
+    del written_ns  # embeddings that were written again are opened again
     graph = GraphStore.open(request.graph)
-    node_ids = NodeIds.open(request.nodes)
     scorer = PairScorer(
         load_model(request.model),
         graph,
@@ -58,57 +127,70 @@ def score_task(request: ScoreRequest, groups: list[RowGroup], out: str) -> Resul
         load_positions(request.positions, request.num_encodings, num_nodes=graph.num_nodes),
         np.load(components_file(request.embeddings), mmap_mode="r"),
     )
-    rows = unknown = 0
-    histogram = np.zeros(HISTOGRAM_BINS, dtype=np.int64)
-    with atomic_path(Path(out)) as temporary:
-        writer = None
-        for batch in _batches(groups):
-            scored, missing, counts = _score_batch(batch, request, node_ids, scorer)
-            writer = writer or pq.ParquetWriter(temporary, scored.schema, compression="zstd")
-            writer.write_table(scored)
-            rows, unknown, histogram = rows + len(scored), unknown + missing, histogram + counts
-        if writer is not None:
-            writer.close()
-        _verify_rows(temporary, sum(group.rows for group in groups))
-    return {"rows": rows, "unknown": unknown, "histogram": histogram.tolist(), "out": out}
+    return NodeIds.open(request.nodes), scorer
 
 
-def _batches(groups: list[RowGroup]) -> Iterator[pa.Table]:
+def _tables(groups: list[RowGroup]) -> Iterator[pa.Table]:
+    """The rows in their order, in tables of ``BATCH_ROWS`` however small the row groups are."""
     file = groups[0].file
     parquet = open_parquet(file)
+    waiting: list[pa.RecordBatch] = []
     try:
         for batch in parquet.iter_batches(
             batch_size=BATCH_ROWS, row_groups=[g.index for g in groups], use_threads=False
         ):
-            yield pa.Table.from_batches([batch])
+            if waiting and sum(map(len, waiting)) + len(batch) > BATCH_ROWS:
+                yield pa.Table.from_batches(waiting)
+                waiting = []
+            waiting.append(batch)
     except (pa.ArrowException, OSError) as error:
         raise read_error(file, error) from error
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
-def _score_batch(
-    table: pa.Table, request: ScoreRequest, node_ids: NodeIds, scorer: PairScorer
-) -> tuple[pa.Table, int, npt.NDArray[np.int64]]:
-    """The batch with its scores, how many pairs have an unknown end, and their histogram."""
-    source = node_ids.lookup(normalise_ids(table[request.source]))
-    target = node_ids.lookup(normalise_ids(table[request.target]))
-    known = (source >= 0) & (target >= 0)
-    scores = np.zeros(len(table), dtype=np.float32)
-    scores[known] = probabilities(scorer.logits(source[known], target[known]))
-    rest = [name for name in table.column_names if name not in (request.source, request.target)]
-    columns: dict[str, Any] = {
-        request.source: table[request.source],
-        request.target: table[request.target],
-        "score": pa.array(scores, mask=~known),
-        **{name: table[name] for name in rest},
-    }
-    histogram, _ = np.histogram(scores[known], bins=HISTOGRAM_BINS, range=(0, 1))
-    return pa.table(columns), int((~known).sum()), histogram
+def _write(tables: Iterator[pa.Table], file: Path) -> None:
+    """One row group a table, compressed.
+
+    Dictionaries serve where values are long and repeat; of numbers they take most of the
+    time. Integers are packed by their differences, so that zstd has less to read.
+    """
+    first = next(tables)
+    integers = [column.name for column in first.schema if pa.types.is_integer(column.type)]
+    numbers = {*integers, *(c.name for c in first.schema if pa.types.is_floating(c.type))}
+    with pq.ParquetWriter(
+        file,
+        first.schema,
+        compression="zstd",
+        use_dictionary=[name for name in first.column_names if name not in numbers],
+        column_encoding=dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
+    ) as writer:
+        writer.write_table(first)
+        del first
+        write_behind(tables, writer.write_table)
 
 
-def _verify_rows(file: Path, needed: int) -> None:
+def _verify_rows(file: Path, tally: _Tally, needed: int) -> None:
     found = pq.read_metadata(file).num_rows
-    if found != needed:
+    if found != tally.kept or tally.rows != needed:
         raise PegError(
-            f"{file} holds {found:,} rows after writing, {needed:,} were scored; "
-            "the disk may be full or faulty: free space and run again"
+            f"{file} holds {found:,} rows after writing, {tally.kept:,} of {tally.rows:,} read "
+            f"were to be written and {needed:,} to be read; the disk may be full or faulty, or "
+            "the candidates changed meanwhile: run again"
         )
+
+
+class _RowFile:
+    """A number in a file, written now and then."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._next = time.monotonic() + PROGRESS_SECONDS
+
+    def tell(self, rows: int) -> None:
+        if time.monotonic() >= self._next:
+            self._file.write_text(str(rows))
+            self._next = time.monotonic() + PROGRESS_SECONDS
+
+    def remove(self) -> None:
+        self._file.unlink(missing_ok=True)

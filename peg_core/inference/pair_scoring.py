@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from peg_core.encoding.thread_spans import map_spans, row_spans
+from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph.graph_store import GraphStore
+from peg_core.inference.folded_head import FoldedHead, fold_head
+from peg_core.inference.hidden_layer import pack_columns, pack_values
+from peg_core.inference.node_rows import frozen_rows
+from peg_core.inference.pair_kernel import hidden_logits, linear_logits
 from peg_core.models.link_predictor import LinkPredictor
 from peg_core.models.message_graph import Positions
 from peg_core.models.pair_geometry import pair_geometry
 from peg_core.models.structural_features import structural_features
 
 IntArray = npt.NDArray[np.integer[Any]]
+FloatArray = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class PairScorer:
     """A model's head over memory-mapped embeddings and positions.
 
+    Heads that :func:`peg_core.inference.folded_head.fold_head` knows are applied by a kernel
+    that reads the rows in place; others by torch, on gathered rows, in chunks.
+
     Args:
         model: In evaluation mode.
         graph: The graph that was embedded.
-        embeddings: [num_nodes, hidden].
+        embeddings: [num_nodes, hidden], float32 or float16.
         positions: [num_nodes, dimensions] for every encoding.
         components: The component of every node, [num_nodes].
     """
@@ -36,31 +47,95 @@ class PairScorer:
     positions: Positions
     components: IntArray
 
-    @torch.no_grad()
-    def logits(
-        self, source: IntArray, target: IntArray, *, chunk: int = 65_536
-    ) -> npt.NDArray[np.float32]:
-        """One logit a pair, [num_pairs], in chunks so that memory stays flat."""
+    def __post_init__(self) -> None:
+        for array in (self.embeddings, *self.positions, self.components):
+            if len(array) != self.graph.num_nodes:
+                raise ArtifactMismatch.of(
+                    what="embeddings, positions or components and the graph",
+                    found=f"{len(array):,} nodes",
+                    needed=f"{self.graph.num_nodes:,}",
+                )
+
+    def logits(self, source: IntArray, target: IntArray, *, chunk: int = 65_536) -> FloatArray:
+        """One logit a pair, [num_pairs]; with torch in chunks, so that memory stays flat."""
+        source = np.ascontiguousarray(source, dtype=np.int64)
+        target = np.ascontiguousarray(target, dtype=np.int64)
+        self._check_nodes(source)
+        self._check_nodes(target)
         out = np.empty(len(source), dtype=np.float32)
-        for start in range(0, len(source), chunk):
-            part = slice(start, start + chunk)
-            first, second = source[part], target[part]
-            geometry = pair_geometry([(_rows(z, first), _rows(z, second)) for z in self.positions])
-            structure = structural_features(self.graph, first, second, self.components)
-            logits = self.model.decode(
-                _rows(self.embeddings, first),
-                _rows(self.embeddings, second),
-                geometry,
-                torch.from_numpy(structure),
-            )
-            out[part] = logits.numpy()
+        if self._head is None:
+            for start in range(0, len(source), chunk):
+                part = slice(start, start + chunk)
+                out[part] = self._decode(source[part], target[part])
+            return out
+
+        def score(span: slice) -> None:
+            self._kernel(*self._arguments, source[span], target[span], out[span])
+
+        map_spans(score, row_spans(len(source)))
         return out
 
+    @cached_property
+    def _head(self) -> FoldedHead | None:
+        hidden = self.embeddings.shape[1]
+        return fold_head(self.model.head, hidden=hidden, num_encodings=len(self.positions))
 
-def probabilities(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    @property
+    def _kernel(self) -> Any:
+        assert self._head is not None
+        return linear_logits if self._head.is_linear else hidden_logits
+
+    @cached_property
+    def _arguments(self) -> tuple[Any, ...]:
+        """What the kernel reads beside the pairs."""
+        head = self._head
+        assert head is not None
+        graph = tuple(map(frozen_rows, (self.graph.indptr, self.graph.indices, self.components)))
+        reads = (head.reads_positions(self.embeddings.shape[1]), head.reads_structure)
+        weights: Any = head.inner[:, 0].copy()
+        if not head.is_linear:
+            weights = (pack_columns(head.inner), pack_values(head.bias), pack_values(head.outer))
+        return (
+            _kernel_rows(self.embeddings),
+            tuple(frozen_rows(np.asarray(z, dtype=np.float32)) for z in self.positions),
+            graph,
+            reads,
+            weights,
+            np.float32(head.offset),
+        )
+
+    @torch.no_grad()
+    def _decode(self, source: IntArray, target: IntArray) -> FloatArray:
+        """The general way: gather the rows, let the model decide."""
+        geometry = pair_geometry([(_rows(z, source), _rows(z, target)) for z in self.positions])
+        structure = structural_features(self.graph, source, target, self.components)
+        logits = self.model.decode(
+            _rows(self.embeddings, source),
+            _rows(self.embeddings, target),
+            geometry,
+            torch.from_numpy(structure),
+        )
+        return logits.numpy()
+
+    def _check_nodes(self, nodes: npt.NDArray[np.int64]) -> None:
+        """The kernel does not look: a wrong index would read anything."""
+        if len(nodes) and (nodes.min() < 0 or nodes.max() >= self.graph.num_nodes):
+            raise PegError(
+                f"node indices must lie in 0 .. {self.graph.num_nodes - 1:,}, "
+                f"found {int(nodes.min()):,} .. {int(nodes.max()):,}"
+            )
+
+
+def probabilities(logits: FloatArray) -> FloatArray:
     """The logistic function."""
     return torch.from_numpy(logits).sigmoid().numpy()
 
 
 def _rows(values: npt.NDArray[np.floating[Any]], nodes: IntArray) -> torch.Tensor:
     return torch.from_numpy(values[nodes].astype(np.float32, copy=False))
+
+
+def _kernel_rows(embeddings: npt.NDArray[np.floating[Any]]) -> npt.NDArray[Any]:
+    if embeddings.dtype == np.float16:
+        return frozen_rows(np.asarray(embeddings).view(np.uint16))
+    return frozen_rows(np.asarray(embeddings, dtype=np.float32))

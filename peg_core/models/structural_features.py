@@ -15,6 +15,8 @@ FloatArray = npt.NDArray[np.float64]
 
 COMMON_NEIGHBORS, ADAMIC_ADAR, RESOURCE_ALLOCATION = 0, 1, 2
 NUM_STRUCTURAL = 6
+# Neighbours that are compared at once.
+BLOCK = 8
 
 
 def neighborhood_overlap(graph: GraphStore, source: IntArray, target: IntArray) -> FloatArray:
@@ -42,44 +44,115 @@ def structural_features(
         target: [num_pairs].
         components: The component of every node, [num_nodes].
     """
-    overlap = neighborhood_overlap(graph, source, target)
-    known = graph.contains(source, target)
-    first = graph.indptr[np.asarray(source) + 1] - graph.indptr[source] - known
-    second = graph.indptr[np.asarray(target) + 1] - graph.indptr[target] - known
-    degrees = np.stack([np.minimum(first, second), np.maximum(first, second)], axis=1)
-    connected = (components[source] == components[target]) & ~(known & (degrees[:, 0] == 0))
-    logs = np.log1p(np.concatenate([overlap, degrees], axis=1))
-    return np.concatenate([logs, connected[:, None]], axis=1).astype(np.float32)
+    out = np.empty((len(source), NUM_STRUCTURAL), dtype=np.float32)
+    _structure(
+        graph.indptr,
+        graph.indices,
+        components,
+        np.asarray(source, dtype=np.int64),
+        np.asarray(target, dtype=np.int64),
+        out,
+    )
+    return out
+
+
+@numba.njit(cache=True, parallel=True)
+def _structure(
+    indptr: IntArray,
+    indices: IntArray,
+    components: IntArray,
+    source: IntArray,
+    target: IntArray,
+    out: npt.NDArray[np.float32],
+) -> None:
+    for i in numba.prange(len(source)):
+        pair_structure(indptr, indices, components, source[i], target[i], out, i, 0)
 
 
 @numba.njit(cache=True, parallel=True)
 def _overlap(indptr: IntArray, indices: IntArray, source: IntArray, target: IntArray) -> FloatArray:
     out = np.zeros((len(source), 3), dtype=np.float64)
     for i in numba.prange(len(source)):
-        low, high = source[i], target[i]
-        if indptr[low + 1] - indptr[low] > indptr[high + 1] - indptr[high]:
-            low, high = high, low
-        start, stop = indptr[high], indptr[high + 1]
-        for entry in range(indptr[low], indptr[low + 1]):
-            node = indices[entry]
-            # both rows are sorted: gallop from the last place found
-            step = 1
-            while start + step < stop and indices[start + step] < node:
-                step *= 2
-            left, right = start + step // 2, min(start + step + 1, stop)
-            while left < right:
-                middle = (left + right) // 2
-                if indices[middle] < node:
-                    left = middle + 1
-                else:
-                    right = middle
-            start = left
+        out[i, 0], out[i, 1], out[i, 2] = pair_overlap(indptr, indices, source[i], target[i])
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def pair_structure(
+    indptr: IntArray,
+    indices: IntArray,
+    components: IntArray,
+    first: int,
+    second: int,
+    out: npt.NDArray[np.float32],
+    row: int,
+    column: int,
+) -> None:
+    """The six numbers of one pair, written to ``out[row, column:]``."""
+    common, adamic_adar, allocation = pair_overlap(indptr, indices, first, second)
+    known = is_neighbor(indptr, indices, first, second)
+    smaller = indptr[first + 1] - indptr[first] - known
+    larger = indptr[second + 1] - indptr[second] - known
+    if smaller > larger:
+        smaller, larger = larger, smaller
+    connected = components[first] == components[second] and not (known and smaller == 0)
+    out[row, column] = np.log1p(common)
+    out[row, column + 1] = np.log1p(adamic_adar)
+    out[row, column + 2] = np.log1p(allocation)
+    out[row, column + 3] = np.log1p(float(smaller))
+    out[row, column + 4] = np.log1p(float(larger))
+    out[row, column + 5] = 1.0 if connected else 0.0
+
+
+@numba.njit(cache=True, nogil=True)
+def is_neighbor(indptr: IntArray, indices: IntArray, first: int, second: int) -> bool:
+    """Whether two nodes share an edge; the shorter row is searched."""
+    if indptr[first + 1] - indptr[first] > indptr[second + 1] - indptr[second]:
+        first, second = second, first
+    left, right = indptr[first], indptr[first + 1]
+    while left < right:
+        middle = (left + right) // 2
+        if indices[middle] < second:
+            left = middle + 1
+        else:
+            right = middle
+    return left < indptr[first + 1] and indices[left] == second
+
+
+@numba.njit(cache=True, nogil=True)
+def pair_overlap(
+    indptr: IntArray, indices: IntArray, first: int, second: int
+) -> tuple[float, float, float]:
+    """Common neighbours, Adamic-Adar and resource allocation of one pair."""
+    common, adamic_adar, allocation = 0.0, 0.0, 0.0
+    if indptr[first + 1] - indptr[first] > indptr[second + 1] - indptr[second]:
+        first, second = second, first
+    start, stop = indptr[second], indptr[second + 1]
+    for entry in range(indptr[first], indptr[first + 1]):
+        node = indices[entry]
+        # both rows are sorted: from the last place found, skip blocks that lie below the node
+        step = BLOCK
+        while start + step <= stop and indices[start + step - 1] < node:
+            start += step
+            step *= 2
+        while step > BLOCK:
+            step //= 2
+            if start + step <= stop and indices[start + step - 1] < node:
+                start += step
+        if start + BLOCK <= stop:
+            below = 0
+            for place in range(BLOCK):  # one comparison of vectors, nothing to guess
+                below += indices[start + place] < node
+            start += below
+        else:
+            while start < stop and indices[start] < node:
+                start += 1
             if start >= stop:
                 break
-            if indices[start] == node:
-                degree = indptr[node + 1] - indptr[node]
-                out[i, 0] += 1.0
-                # a common neighbour of two distinct nodes has degree two or more
-                out[i, 1] += 1.0 / np.log(max(degree, 2))
-                out[i, 2] += 1.0 / degree
-    return out
+        if indices[start] == node:
+            degree = indptr[node + 1] - indptr[node]
+            common += 1.0
+            # a common neighbour of two distinct nodes has degree two or more
+            adamic_adar += 1.0 / np.log(max(degree, 2))
+            allocation += 1.0 / degree
+    return common, adamic_adar, allocation

@@ -125,4 +125,6 @@ class SampledSource(StepSource):
 
     def embed(self, model: LinkPredictor, device: torch.device) -> tuple[GraphView, Embeddings]:
         view = self.view_of(NO_FOLD)
-        return view, embed_in_layers(model, view, device)
+        embeddings = embed_in_layers(model.cpu(), view)
+        model.to(device)
+        return view, embeddings

@@ -15,6 +15,8 @@ from workers.embed_tasks import (
     components_task,
     embed_task,
     layer_file,
+    state_file,
+    state_task,
 )
 from workers.task_map import Shard, task_map
 
@@ -23,8 +25,7 @@ WORK_PER_TASK = 4_000_000
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    del config
-    return {}
+    return {"embed": config.embed.model_dump()}
 
 
 def run(context: StageContext) -> StageResult:
@@ -39,6 +40,7 @@ def run(context: StageContext) -> StageResult:
             model=model_folder(context.inputs["train"].absolute(), seed),
             out=model_folder(context.folder.absolute(), seed),
             num_encodings=len(context.config.encodings),
+            dtype=context.config.embed.dtype,
         )
         peak = max(peak, embed_graph(context, request, done, len(seeds)))
     nodes = GraphStore.open(graph).num_nodes
@@ -49,14 +51,26 @@ def embed_graph(context: StageContext, request: EmbedRequest, done: int, total: 
     """All layers of one graph; returns the tasks' peak memory."""
     graph = GraphStore.open(request.graph)
     parts = -(-(graph.num_nodes + 2 * graph.num_edges) // WORK_PER_TASK)
-    layers = allocate_layers(request)
+    layers, needs_state = allocate_layers(request)
+    ranges = graph.balanced_ranges(parts)
+    markers = request.out / "done"
     found = task_map(
         context.cluster,
         components_task,
         [Shard("components", {"request": request})],
-        markers=request.out / "done",
+        markers=markers,
     )
-    peak = found[0]["peak_memory_bytes"]
+    if needs_state:
+        found += task_map(
+            context.cluster,
+            state_task,
+            [
+                Shard(f"state-{start}-{stop}", {"request": request, "start": start, "stop": stop})
+                for start, stop in ranges
+            ],
+            markers=markers,
+        )
+    peak = max(result["peak_memory_bytes"] for result in found)
     for layer in range(layers):
         results = task_map(
             context.cluster,
@@ -66,16 +80,16 @@ def embed_graph(context: StageContext, request: EmbedRequest, done: int, total: 
                     f"layer-{layer}-{start}-{stop}",
                     {"request": request, "layer": layer, "start": start, "stop": stop},
                 )
-                for start, stop in graph.balanced_ranges(parts)
+                for start, stop in ranges
             ],
-            markers=request.out / "done",
+            markers=markers,
             on_progress=lambda p, layer=layer: context.progress.update(  # type: ignore[misc]
                 done + (layer + p.done / p.total) / layers, total, f"layer {layer}"
             ),
         )
         peak = max([peak, *(result["peak_memory_bytes"] for result in results)])
-        if layer:
-            layer_file(request.out, layer - 1).unlink(missing_ok=True)
+        read = layer_file(request.out, layer - 1) if layer else state_file(request.out)
+        read.unlink(missing_ok=True)
     return peak
 
 
@@ -84,4 +98,4 @@ def embedding_file(out: Path, config: PipelineConfig) -> Path:
     return layer_file(out, config.model.layers - 1)
 
 
-STAGE = Stage("embed", 2, ("features", "split", "encode", "train"), settings, run)
+STAGE = Stage("embed", 3, ("features", "split", "encode", "train"), settings, run)

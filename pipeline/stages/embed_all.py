@@ -19,6 +19,7 @@ def run(context: StageContext) -> StageResult:
         model=best_model(context.inputs["train"].absolute()),
         out=context.folder.absolute(),
         num_encodings=len(context.config.encodings),
+        dtype=context.config.embed.dtype,
     )
     peak = embed_graph(context, request, 0, 1)
     nodes = GraphStore.open(graph).num_nodes
@@ -27,7 +28,7 @@ def run(context: StageContext) -> StageResult:
 
 STAGE = Stage(
     "embed_all",
-    2,
+    3,
     ("ingest", "features", "encode_all", "train"),
     settings,
     run,

@@ -14,8 +14,18 @@ def settings(config: PipelineConfig) -> dict[str, Any]:
 
 
 def run(context: StageContext) -> StageResult:
+    facts = build_features(context.cluster, feature_request(context), context.progress.update)
+    return StageResult(
+        peak_memory_bytes=facts.pop("peak_memory_bytes"),
+        details={"variances": facts.pop("variances", [])},
+        counts=facts,
+    )
+
+
+def feature_request(context: StageContext) -> FeatureRequest:
+    """The features of the ingested graph, as the configuration wants them."""
     features = context.config.features
-    request = FeatureRequest(
+    return FeatureRequest(
         graph=context.inputs["ingest"].absolute(),
         out=context.folder.absolute(),
         kind=kind_of(context.config),
@@ -24,12 +34,6 @@ def run(context: StageContext) -> StageResult:
         reduce=features.reduce,
         dimensions=features.dimensions,
         seed=features.seed,
-    )
-    facts = build_features(context.cluster, request, context.progress.update)
-    return StageResult(
-        peak_memory_bytes=facts.pop("peak_memory_bytes"),
-        details={"variances": facts.pop("variances", [])},
-        counts=facts,
     )
 
 

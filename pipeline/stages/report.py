@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import yaml
 
+from peg_core.inference.candidate_batch import HISTOGRAM_BINS
 from pipeline.config import PipelineConfig
 from pipeline.manifest import Manifest
 from pipeline.report.build import build_report

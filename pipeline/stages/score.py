@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from peg_core.errors import InputError
+from peg_core.errors import ArtifactMismatch, InputError
 from peg_core.graph.edge_table import (
     RowGroup,
     find_id_type,
@@ -15,12 +16,16 @@ from peg_core.graph.edge_table import (
     list_row_groups,
     open_parquet,
 )
+from peg_core.graph.id_types import BINARY, TEXT
+from peg_core.inference.candidate_batch import ScoreColumns
 from pipeline.config import PipelineConfig, ScoreConfig
+from pipeline.progress import StageProgress
 from pipeline.stage import Stage, StageContext, StageResult
 from pipeline.stages.embed import embedding_file
 from pipeline.stages.train import best_model
+from workers.cluster import Cluster
 from workers.score_tasks import ScoreRequest, score_task
-from workers.task_map import Shard, TaskProgress, task_map
+from workers.task_map import Result, Shard, TaskProgress, task_map
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -38,38 +43,47 @@ def enabled(config: PipelineConfig) -> bool:
 def run(context: StageContext) -> StageResult:
     score = context.config.score
     assert score is not None  # the stage is enabled only then
-    groups = _check_candidates(score)
-    request = _request(context, score)
+    request = score_request(context.config, context.inputs)
     folder = context.folder.absolute()
+    return score_candidates(context.cluster, request, score, folder, context.progress)
+
+
+def score_candidates(
+    cluster: Cluster,
+    request: ScoreRequest,
+    score: ScoreConfig,
+    folder: Path,
+    progress: StageProgress,
+) -> StageResult:
+    """Score all candidates into ``folder``; finished shards of an earlier try are kept."""
+    groups = check_candidates(score, request.nodes)
     shards = [
         Shard(name, {"request": request, "groups": batch, "out": str(folder / f"{name}.parquet")})
         for name, batch in _shards(groups, score.shard_rows)
     ]
     results = task_map(
-        context.cluster,
+        cluster,
         score_task,
         shards,
         markers=folder / "done",
-        on_progress=_RowProgress(context, sum(group.rows for group in groups)),
+        on_progress=_RowProgress(progress, folder, sum(group.rows for group in groups)),
     )
-    unknown = sum(result["unknown"] for result in results)
-    rows = sum(result["rows"] for result in results)
-    warnings = []
-    if unknown:
-        warnings.append(
-            f"{unknown:,} of {rows:,} candidate pairs name a node that the graph does not have "
-            "(or none at all): their score is null"
-        )
-    return StageResult(
-        counts={"pairs": rows, "unknown": unknown, "files": len(results)},
-        details={"histogram": np.sum([r["histogram"] for r in results], axis=0).tolist()},
-        warnings=warnings,
-        peak_memory_bytes=max(result["peak_memory_bytes"] for result in results),
-    )
+    for pattern in (".part-*.tmp", ".part-*.rows"):  # of tasks that were killed
+        for leftover in folder.glob(pattern):
+            leftover.unlink(missing_ok=True)
+    return _result(results, score)
 
 
-def _request(context: StageContext, score: ScoreConfig) -> ScoreRequest:
-    inputs = {name: path.absolute() for name, path in context.inputs.items()}
+def score_columns(score: ScoreConfig) -> ScoreColumns:
+    """What the workers have to know of the configuration."""
+    return ScoreColumns(score.source, score.target, tuple(score.columns), score.on_unknown)
+
+
+def score_request(config: PipelineConfig, inputs: dict[str, Path]) -> ScoreRequest:
+    """The artifacts of a run that score its candidates."""
+    score = config.score
+    assert score is not None
+    inputs = {name: path.absolute() for name, path in inputs.items()}
     everything = score.graph == "all"
     model = best_model(inputs["train"])
     embedded = inputs["embed_all"] if everything else inputs["embed"] / model.name
@@ -78,26 +92,32 @@ def _request(context: StageContext, score: ScoreConfig) -> ScoreRequest:
         graph=inputs["ingest"] if everything else inputs["split"] / "train_graph",
         positions=inputs["encode_all"] if everything else inputs["encode"],
         model=model,
-        embeddings=embedding_file(embedded, context.config),
-        num_encodings=len(context.config.encodings),
-        source=score.source,
-        target=score.target,
+        embeddings=embedding_file(embedded, config),
+        num_encodings=len(config.encodings),
+        columns=score_columns(score),
     )
 
 
-def _check_candidates(score: ScoreConfig) -> list[RowGroup]:
+def check_candidates(score: ScoreConfig, nodes: Path) -> list[RowGroup]:
     """All that can be known of the files before any work."""
     found = find_parquet_files(score.candidates)
     groups = list_row_groups(found, [score.source, score.target])
     if not groups:
         raise InputError.no_rows(score.candidates, "candidate pairs")
-    find_id_type((file, [score.source, score.target]) for file in found)
+    kind = find_id_type((file, [score.source, score.target]) for file in found)
+    needed = open_parquet(nodes / "node_ids.parquet").schema_arrow.field("id").type
+    if (kind in (TEXT, BINARY)) != (needed in (TEXT, BINARY)):
+        raise ArtifactMismatch.of(
+            what=f"the ids in {score.candidates} and the graph's", found=kind, needed=needed
+        )
     for file in found:
-        if "score" in open_parquet(file).schema_arrow.names:
-            raise InputError(
-                f"{file} has a column 'score' already, the output needs that name; "
-                "rename or drop it"
-            )
+        names = open_parquet(file).schema_arrow.names
+        for name in score_columns(score).added:
+            if name in names:
+                raise InputError(
+                    f"{file} has a column {name!r} already, the output needs that name; "
+                    "rename or drop it"
+                )
     return groups
 
 
@@ -113,28 +133,59 @@ def _shards(groups: list[RowGroup], rows: int) -> list[tuple[str, list[RowGroup]
     return [(f"part-{place:06}", shard) for place, shard in enumerate(shards)]
 
 
-class _RowProgress:
-    """Rows, rate and time left."""
+def _result(results: list[Result], score: ScoreConfig) -> StageResult:
+    rows, unknown, null_ids = (
+        sum(result[key] for result in results) for key in ("rows", "unknown", "null_ids")
+    )
+    fate = "were left out" if score.on_unknown == "drop" else "have no score, `reason` tells"
+    warnings = []
+    if unknown:
+        warnings.append(
+            f"{unknown:,} of {rows:,} candidate pairs name a node that the graph does not have: "
+            f"they {fate}"
+        )
+    if null_ids:
+        warnings.append(f"{null_ids:,} of {rows:,} candidate pairs have a null id: they {fate}")
+    return StageResult(
+        counts={"pairs": rows, "unknown": unknown, "null_ids": null_ids, "files": len(results)},
+        details={"histogram": np.sum([r["histogram"] for r in results], axis=0).tolist()},
+        warnings=warnings,
+        peak_memory_bytes=max(result["peak_memory_bytes"] for result in results),
+    )
 
-    def __init__(self, context: StageContext, total: int) -> None:
-        self._context, self._total = context, total
-        self._rows = self._reused = 0
+
+class _RowProgress:
+    """Rows, rate and time left; shards under way tell how far they are."""
+
+    def __init__(self, progress: StageProgress, folder: Path, total: int) -> None:
+        self._progress, self._folder, self._total = progress, folder, total
+        self._finished = self._reused = 0
         self._start = time.monotonic()
 
     def __call__(self, progress: TaskProgress) -> None:
         if progress.result is not None:
-            self._rows += progress.result["rows"]
+            self._finished += progress.result["rows"]
             self._reused += progress.result["rows"] if progress.reused else 0
+        rows = min(self._finished + self._under_way(), self._total)
         seconds = max(time.monotonic() - self._start, 1e-9)
-        rate = (self._rows - self._reused) / seconds
-        left = f", {(self._total - self._rows) / rate:,.0f} s left" if rate else ""
-        note = f"{self._rows:,} rows, {rate:,.0f} rows/s{left}"
-        self._context.progress.update(progress.done, progress.total, note)
+        rate = (rows - self._reused) / seconds
+        left = f", {(self._total - rows) / rate:,.0f} s left" if rate else ""
+        note = f"{rows:,} of {self._total:,} rows, {rate:,.0f} rows/s{left}"
+        self._progress.update(rows, self._total, note)
+
+    def _under_way(self) -> int:
+        rows = 0
+        for file in self._folder.glob(".part-*.rows"):
+            try:
+                rows += int(file.read_text() or 0)
+            except (FileNotFoundError, ValueError):
+                continue  # the shard ended, or writes at this moment
+        return rows
 
 
 STAGE = Stage(
     "score",
-    1,
+    2,
     ("ingest", "split", "encode", "train", "embed", "encode_all", "embed_all"),
     settings,
     run,

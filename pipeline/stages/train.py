@@ -13,7 +13,9 @@ from peg_core.atomic_file import atomic_path
 from peg_core.models import MODELS
 from pipeline.config import PipelineConfig
 from pipeline.manifest import Manifest
+from pipeline.recipe import Recipe
 from pipeline.stage import Stage, StageContext, StageResult
+from pipeline.stages.features import kind_of
 from workers.task_map import Result, Shard, TaskProgress, task_map
 from workers.train_loop import TrainRequest, train_task
 
@@ -41,6 +43,9 @@ def run(context: StageContext) -> StageResult:
         on_progress=on_progress,
     )
     _write_epochs(context.folder, results)
+    recipe = Recipe.of(context.config, context.inputs, kind=kind_of(context.config))
+    for request in requests:
+        recipe.write(request.out, context.inputs["features"])
     best = max(results, key=lambda result: result["valid"])
     return StageResult(
         counts={

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
 from peg_core.inference.pair_scoring import PairScorer
@@ -77,6 +78,7 @@ def test_every_protocol_is_ranked_and_agrees_with_its_peers(evaluated):
         GraphStore.open(split / "train_graph"),
         np.load(current / "embed" / "seed-0" / "layer-1.npy"),
         [np.load(current / "encode" / "encoding-0" / "all.npy")],
+        connected_components(GraphStore.open(split / "train_graph"))[1],
     )
     graph = GraphStore.open(current / "ingest")
     reciprocals = []

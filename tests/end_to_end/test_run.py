@@ -30,12 +30,13 @@ def test_edges_become_scores_metrics_and_a_report(finished):
     config, manifests, current = finished
     candidates = pl.read_parquet(config.score.candidates)
     scores = pl.read_parquet(current / "score" / "*.parquet")
-    assert scores.columns == ["src", "dst", "score", "note"]
+    assert scores.columns == ["src", "dst", "score", "reason", "note"]
     assert scores.select("src", "dst", "note").equals(candidates.select("src", "dst", "note"))
     assert scores["score"].null_count() == 1
     assert scores[17, "score"] is None
     assert scores["score"].drop_nulls().is_between(0, 1).all()
-    assert manifests["score"].counts == {"pairs": 600, "unknown": 1, "files": 3}
+    assert scores[17, "reason"] == "unknown_node"
+    assert manifests["score"].counts == {"pairs": 600, "unknown": 1, "null_ids": 0, "files": 3}
     assert "9,999" not in str(manifests["score"].warnings)
     assert "1 of 600 candidate pairs" in manifests["score"].warnings[0]
 
@@ -177,9 +178,10 @@ def test_every_encoding_has_its_distance_in_gate_and_head(cluster, small_pipelin
     positions = [np.load(file) for file in files]
     graph = GraphStore.open(current / "split" / "train_graph")
     embedding = np.load(current / "embed" / "seed-0" / "layer-1.npy")
+    components = connected_components(graph)[1]
     pairs = np.arange(50), np.arange(50, 100)
-    logits = PairScorer(model, graph, embedding, positions).logits(*pairs)
+    logits = PairScorer(model, graph, embedding, positions, components).logits(*pairs)
     for number in range(2):
         moved = [p * (1 + (i == number)) for i, p in enumerate(positions)]
-        other = PairScorer(model, graph, embedding, moved).logits(*pairs)
+        other = PairScorer(model, graph, embedding, moved, components).logits(*pairs)
         assert np.abs(logits - other).max() > 1e-4

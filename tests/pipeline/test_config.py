@@ -17,7 +17,7 @@ from peg_core.encoding import ENCODERS
 from peg_core.encoding.encoder import EncoderParameters, Encoding
 from peg_core.errors import ConfigError
 from peg_core.graph.graph_store import GraphStore
-from pipeline.config import EncodingConfig, PipelineConfig, TrainConfig, parse_bytes
+from pipeline.config import EncodingConfig, PipelineConfig, ScoreConfig, TrainConfig, parse_bytes
 from pipeline.config_loading import dump_config, load_config
 
 MINIMAL = "name: demo\nstore: runs/demo\ngraph:\n  edges: edges.parquet\n"
@@ -295,3 +295,10 @@ def test_loading_a_dump_gives_an_equal_configuration(values: dict[str, Any], tmp
     path = tmp_path_factory.getbasetemp() / "dump.yaml"
     path.write_text(dump_config(config), encoding="utf-8", newline="")
     assert load_config(path) == config
+
+
+@pytest.mark.parametrize("written", ["null", "~", "'null'", ""])
+def test_unknown_null_may_be_written_as_yaml_writes_it(written):
+    text = f"candidates: c.parquet\non_unknown: {written}\ncolumns: logit\n"
+    score = ScoreConfig(**yaml.safe_load(text))
+    assert (score.on_unknown, score.columns) == ("null", ["logit"])

@@ -1,0 +1,100 @@
+"""A head as plain arrays, so that a kernel can apply it to pairs one tile at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import nn
+
+from peg_core.models.decoders import LinearHead, StructuralHead
+from peg_core.models.pair_geometry import NUM_GEOMETRIC
+from peg_core.models.structural_features import NUM_STRUCTURAL
+
+FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class FoldedHead:
+    """``logit = outer . relu(inner inputs + bias) + offset``, or without the hidden layer linear.
+
+    ``inputs`` is what every head reads of a pair, in this order: the product of the two
+    embeddings [hidden], the geometry [3 * num_encodings], the structure [6].
+
+    Args:
+        inner: [num_inputs, width]; width 1 for a linear head.
+        bias: [width].
+        outer: [width]; empty for a linear head.
+        offset: Added to the logit.
+    """
+
+    inner: FloatArray
+    bias: FloatArray
+    outer: FloatArray
+    offset: float
+
+    @property
+    def is_linear(self) -> bool:
+        return not len(self.outer)
+
+    @property
+    def reads_structure(self) -> bool:
+        return bool(self.inner[-NUM_STRUCTURAL:].any())
+
+    def reads_positions(self, hidden: int) -> bool:
+        return bool(self.inner[hidden:-NUM_STRUCTURAL].any())
+
+
+def fold_head(head: nn.Module, *, hidden: int, num_encodings: int) -> FoldedHead | None:
+    """The arrays of a head in evaluation mode, or None where it is of another kind."""
+    fold = FOLDS.get(type(head))
+    return None if fold is None or head.training else fold(head, hidden, num_encodings)
+
+
+def _fold_linear(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
+    weights = _array(head.linear.weight)[0]
+    inner = np.zeros((_num_inputs(hidden, num_encodings), 1), dtype=np.float32)
+    inner[:hidden] = weights[0]
+    for encoding in range(num_encodings):
+        inner[hidden + NUM_GEOMETRIC * encoding + 1] = weights[1 + encoding]
+    nothing = np.zeros(0, dtype=np.float32)
+    return FoldedHead(inner, np.zeros(1, np.float32), nothing, head.linear.bias.item())
+
+
+def _fold_structural(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
+    """The normalisation of the inputs becomes part of the first linear map."""
+    del hidden, num_encodings
+    norm, first, last = head.network[0], head.network[2], head.network[5]
+    scale = _double(norm.weight) / np.sqrt(_double(norm.running_var) + norm.eps)
+    shift = _double(norm.bias) - _double(norm.running_mean) * scale
+    inner = _double(first.weight)  # [width, num_inputs]
+    return FoldedHead(
+        np.ascontiguousarray((inner * scale).T, dtype=np.float32),
+        (_double(first.bias) + inner @ shift).astype(np.float32),
+        _array(last.weight)[0],
+        last.bias.item(),
+    )
+
+
+def _num_inputs(hidden: int, num_encodings: int) -> int:
+    return hidden + NUM_GEOMETRIC * num_encodings + NUM_STRUCTURAL
+
+
+def _array(values: Any) -> FloatArray:
+    array: FloatArray = values.detach().cpu().numpy().astype(np.float32)
+    return array
+
+
+def _double(values: Any) -> npt.NDArray[np.float64]:
+    array: npt.NDArray[np.float64] = values.detach().cpu().numpy().astype(np.float64)
+    return array
+
+
+# Heads that the kernel knows; any other one is applied by torch.
+FOLDS: dict[type[nn.Module], Callable[[Any, int, int], FoldedHead]] = {
+    LinearHead: _fold_linear,
+    StructuralHead: _fold_structural,
+}

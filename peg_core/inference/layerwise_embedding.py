@@ -1,0 +1,116 @@
+"""One layer of a model for a range of nodes, with all their neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from peg_core.encoding.thread_spans import map_spans, row_spans
+from peg_core.graph.graph_store import GraphStore
+from peg_core.inference.folded_layer import FoldedLayer, fold_layer
+from peg_core.inference.layer_kernel import gated_sums
+from peg_core.inference.node_rows import frozen_rows
+from peg_core.models.link_predictor import LinkPredictor
+from peg_core.models.message_graph import MessageGraph, Positions
+
+FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class LayerwiseEmbedding:
+    """Embeds any range of nodes from the states of all; memory is that of a step.
+
+    Layers that :func:`peg_core.inference.folded_layer.fold_layer` knows sum their neighbours
+    in a kernel and are then multiplied once a node; others run as they are on a slice of the
+    graph.
+
+    Args:
+        model: In evaluation mode.
+        graph: The edges that carry messages.
+        positions: [num_nodes, dimensions] for every encoding.
+        memory_bytes: What the rows of one step may take.
+    """
+
+    model: LinkPredictor
+    graph: GraphStore
+    positions: Positions
+    memory_bytes: int = 256 * 2**20
+
+    def fill(self, layer: int, state: FloatArray, start: int, stop: int, out: Any) -> None:
+        """Write ``out[start:stop]`` of one layer, step by step.
+
+        Args:
+            layer: Its number.
+            state: What the layer reads of all nodes, [num_nodes, channels].
+            start, stop: The range.
+            out: [num_nodes, state_width(layer)].
+        """
+        folded = fold_layer(self.model, layer)
+        widths = (state.shape[1], self.model.state_width(layer))
+        rows = max(1, self.memory_bytes // (4 * sum(widths)))
+        if folded is not None:
+            for first in range(start, stop, rows):
+                last = min(first + rows, stop)
+                out[first:last] = self._folded(folded, state, first, last)
+            return
+        for first, last in _steps(self.graph, start, stop, rows):
+            out[first:last] = self._general(layer, state, first, last)
+
+    @cached_property
+    def _degrees(self) -> npt.NDArray[np.float64]:
+        return self.graph.weighted_degrees
+
+    @cached_property
+    def _arguments(self) -> tuple[Any, ...]:
+        """What the kernel reads beside states and gates."""
+        weights = self.graph.weights
+        nothing = np.zeros(0, dtype=np.float32)
+        graph = (self.graph.indptr, self.graph.indices, nothing if weights is None else weights)
+        roots = (1.0 / np.sqrt(1.0 + self._degrees)).astype(np.float32)
+        positions = tuple(frozen_rows(np.asarray(z, dtype=np.float32)) for z in self.positions)
+        return tuple(map(frozen_rows, graph)), roots, positions
+
+    def _folded(self, folded: FoldedLayer, state: FloatArray, first: int, last: int) -> FloatArray:
+        graph, roots, positions = self._arguments
+        rows = frozen_rows(np.asarray(state, dtype=np.float32))
+        sums = np.empty((last - first, state.shape[1]), dtype=np.float32)
+
+        def add(span: slice) -> None:
+            gated_sums(
+                first + span.start, first + span.stop, graph, roots, rows, positions,
+                folded.gate, folded.squared, sums[span],
+            )  # fmt: skip
+
+        map_spans(add, row_spans(last - first))
+        out = sums @ folded.linear
+        if folded.residual is not None:
+            out += rows[first:last] @ folded.residual
+        out += folded.bias
+        return np.maximum(out, 0, out=out) if folded.relu else out
+
+    @torch.no_grad()
+    def _general(self, layer: int, state: FloatArray, first: int, last: int) -> FloatArray:
+        messages = MessageGraph.of_rows(
+            self.graph, first, last, self.positions, self._degrees, self.model.rule
+        )
+        nodes = (messages.source_nodes, np.arange(first, last))
+        x = tuple(torch.from_numpy(np.asarray(state[part], np.float32)) for part in nodes)
+        return self.model.embed_layer(layer, (x[0], x[1]), messages).numpy()
+
+
+def _steps(graph: GraphStore, start: int, stop: int, edges: int) -> list[tuple[int, int]]:
+    """Cut a range so that a step has about ``edges`` edges, at least one node."""
+    work = graph.indptr[start : stop + 1] - graph.indptr[start] + np.arange(stop - start + 1)
+    steps = []
+    first = 0
+    while first < stop - start:
+        last = int(np.searchsorted(work, work[first] + edges, side="right")) - 1
+        last = min(max(last, first + 1), stop - start)
+        steps.append((start + first, start + last))
+        first = last
+    return steps
