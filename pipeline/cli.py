@@ -17,10 +17,13 @@ from pipeline.artifact import AnyStore, open_store
 from pipeline.config_command import config as config_command
 from pipeline.config_loading import load_config
 from pipeline.generate import generate
+from pipeline.history_command import history
 from pipeline.inspect_command import inspect as inspect_command
+from pipeline.jobs_command import jobs
 from pipeline.manifest import Manifest
 from pipeline.plan import Action, Step, forced_stages
 from pipeline.progress import RunDisplay, show
+from pipeline.submit_command import submit
 
 INTERRUPTED = 130
 
@@ -35,6 +38,10 @@ from_option = click.option(
 force_option = click.option(
     "--force", multiple=True, metavar="STAGE", help="Run STAGE again. May be repeated."
 )
+cluster_option = click.option(
+    "--cluster", "cluster_file", type=click.Path(path_type=Path), metavar="FILE",
+    help="Take the `cluster:` section from FILE, such as configs/clusters/local.yaml.",
+)  # fmt: skip
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -48,6 +55,7 @@ def cli() -> None:
     \b
     peg run configs/quickstart.yaml         from edges to scores and a report
     peg plan configs/quickstart.yaml        what would run, what is reused, and why
+    peg submit configs/quickstart.yaml ...  the same on a Ray cluster
     peg generate sbm --help                 make a graph to try things on
     """
 
@@ -55,10 +63,18 @@ def cli() -> None:
 @cli.command()
 @config_argument
 @set_option
+@cluster_option
 @from_option
 @force_option
-def run(config: Path, overrides: tuple[str, ...], start_from: str | None, force: tuple[str, ...]
-) -> None:  # fmt: skip
+@click.option("--events", is_flag=True, help="Print the run's log, JSON lines, instead of bars.")
+def run(
+    config: Path,
+    overrides: tuple[str, ...],
+    cluster_file: Path | None,
+    start_from: str | None,
+    force: tuple[str, ...],
+    events: bool,
+) -> None:
     """Run the pipeline of the file CONFIG.
 
     Stages whose settings and inputs did not change are reused. A run that was interrupted goes
@@ -68,16 +84,18 @@ def run(config: Path, overrides: tuple[str, ...], start_from: str | None, force:
     peg run configs/quickstart.yaml
     peg run configs/quickstart.yaml --set train.lr=0.005
     peg run configs/quickstart.yaml --from train
+    peg run configs/quickstart.yaml --cluster configs/clusters/on_premise.yaml
     """
     from pipeline.runner import run_pipeline
     from pipeline.stages import STAGES
 
-    loaded = load_config(config, overrides)
+    loaded = load_config(config, overrides, cluster_file=cluster_file)
     forced = forced_stages(list(STAGES), start_from=start_from, force=force)
     console = Console(highlight=False)
     console.print(f"[bold]{loaded.name}[/bold]  store {loaded.store}")
-    with RunDisplay(console) as display:
-        manifests = run_pipeline(loaded, display, forced=forced)
+    with RunDisplay(Console(quiet=True) if events else console) as display:
+        sink = sys.stdout if events else None
+        manifests = run_pipeline(loaded, display, forced=forced, events=sink)
     _print_results(console, config, open_store(loaded.store), manifests)
 
 
@@ -169,7 +187,10 @@ def _metric(row: dict[str, Any], name: str) -> str:
 
 cli.add_command(config_command)
 cli.add_command(generate)
+cli.add_command(history)
 cli.add_command(inspect_command)
+cli.add_command(jobs)
+cli.add_command(submit)
 
 
 def main() -> None:

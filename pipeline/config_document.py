@@ -86,6 +86,22 @@ class ConfigDocument:
             required = ", ".join(name for name, field in fields if field.is_required())
             self.report((), f"{found}, needed are keys; write at least {required}")
 
+    def replace_section(self, name: str, path: Path) -> None:
+        """Take the section ``name`` from another file, which holds nothing else."""
+        other = ConfigDocument()
+        other.read_file(path)
+        if other.data is not None and set(other.data) != {name}:
+            found = ", ".join(map(str, other.data)) or "nothing"
+            other.report((), f"found {found}, needed is the section `{name}:` alone")
+        self.problems += other.problems
+        if other.problems or self.data is None or other.data is None:
+            return
+        self.data[name] = other.data[name]
+        for mine, theirs in ((self.places, other.places), (self.unset, other.unset)):
+            for stale in [key for key in mine if key[:1] == (name,)]:
+                del mine[stale]
+            mine.update({key: value for key, value in theirs.items() if key[:1] == (name,)})
+
     def read_text(self, text: str, source: str, path: KeyPath) -> Any:
         """The data of a YAML text that stands at ``path``; ConfigError when it is not YAML."""
         try:

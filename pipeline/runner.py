@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Collection
 from datetime import UTC, datetime
+from typing import TextIO
 
 from peg_core.errors import InputError
 from pipeline.artifact import AnyStore, open_store
@@ -14,9 +15,14 @@ from pipeline.config import PipelineConfig
 from pipeline.manifest import Manifest
 from pipeline.plan import Action, Step, make_plan
 from pipeline.progress import RunDisplay
+from pipeline.run_history import recorded
+from pipeline.run_log import RunLog, open_run_log
 from pipeline.stage import StageContext, no_comment
+from pipeline.stage_metrics import StageMetrics
 from pipeline.stages import STAGES
+from pipeline.storage import local_sizes
 from workers.cluster import Cluster, ClusterSettings
+from workers.metrics import report_stage
 
 
 def plan_run(config: PipelineConfig, *, forced: Collection[str] = ()) -> list[Step]:
@@ -26,22 +32,36 @@ def plan_run(config: PipelineConfig, *, forced: Collection[str] = ()) -> list[St
 
 
 def run_pipeline(
-    config: PipelineConfig, display: RunDisplay, *, forced: Collection[str] = ()
+    config: PipelineConfig,
+    display: RunDisplay,
+    *,
+    forced: Collection[str] = (),
+    events: TextIO | None = None,
 ) -> dict[str, Manifest]:
-    """Run what the plan asks for; returns the manifests of all stages."""
+    """Run what the plan asks for; returns the manifests of all stages.
+
+    Args:
+        events: Gets the lines of the run's log too.
+    """
     store = open_store(config.store)
     plan_run(config, forced=forced)  # bad input is told before anything is written
     cluster = Cluster(cluster_settings(config))
     manifests: dict[str, Manifest] = {}
-    with store.lease():
+    with (
+        store.lease(),
+        open_run_log(config.store, events) as log,
+        recorded(config, log) as history,
+    ):
         try:
             for step in plan_run(config, forced=forced):
                 if step.action is Action.REUSE:
                     display.reused(step.stage.name, step.reason)
+                    log.write("stage_reused", stage=step.stage.name, reason=step.reason)
                     found = store.find(step.stage.name, step.fingerprint)
                 else:
-                    found = _run_step(step, config, store, cluster, display)
+                    found = _run_step(step, config, store, cluster, display, log)
                 assert found is not None
+                history.add(found, step.action.value)
                 manifests[step.stage.name] = found
                 store.point_current(step.stage.name, step.fingerprint)
         finally:
@@ -56,10 +76,14 @@ def _run_step(
     store: AnyStore,
     cluster: Cluster,
     display: RunDisplay,
+    log: RunLog,
 ) -> Manifest:
     name = step.stage.name
-    line = display.start(name, step.reason)
+    shown = display.start(name, step.reason)
+    line = log.watch(name, shown)
+    log.write("stage_started", stage=name, reason=step.reason, fingerprint=step.fingerprint)
     started, clock = datetime.now(UTC), time.monotonic()
+    retries = cluster.retries_seen
     folder = store.prepare(name, step.fingerprint, afresh=step.forced)
     inputs = {
         other: store.fetch(other, fingerprint)
@@ -81,21 +105,35 @@ def _run_step(
         line.close()
         raise
     own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    seconds, peak = time.monotonic() - clock, max(own_peak, result.peak_memory_bytes)
+    metrics = StageMetrics.of(
+        result.counts,
+        seconds=seconds,
+        bytes_written=sum(local_sizes(folder).values()),
+        peak_memory_bytes=peak,
+        retries=cluster.retries_seen - retries,
+    ).as_dict()
     manifest = Manifest(
         identity=step.identity,
         fingerprint=step.fingerprint,
         started=started.isoformat(timespec="seconds"),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        seconds=round(time.monotonic() - clock, 3),
-        peak_memory_bytes=max(own_peak, result.peak_memory_bytes),
+        seconds=round(seconds, 3),
+        peak_memory_bytes=peak,
         counts=result.counts,
         details=result.details,
         warnings=result.warnings,
+        metrics=metrics,
     )
     manifest = store.commit(manifest, folder)
-    display.finish(name, line, manifest.seconds, manifest.counts)
+    report_stage(config.name, name, {"seconds": manifest.seconds, **metrics})
+    display.finish(name, shown, manifest.seconds, manifest.counts)
+    log.write(
+        "stage_finished", stage=name, seconds=manifest.seconds, counts=manifest.counts, **metrics
+    )
     for warning in manifest.warnings:
         display.warn(warning)
+        log.write("warning", stage=name, text=warning)
     return manifest
 
 

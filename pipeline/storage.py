@@ -62,6 +62,15 @@ class Storage:
                     return None
                 raise
 
+    def read_text(self, name: str) -> str | None:
+        """The text, or None where there is no such file."""
+        with self._told("read", name):
+            try:
+                with self._filesystem.open_input_stream(self._path(name)) as stream:
+                    return str(stream.read().decode())
+            except FileNotFoundError:
+                return None
+
     def write_json(self, name: str, value: Any, *, pad_to: int = 0) -> None:
         """Write JSON, filled up with spaces to ``pad_to`` bytes.
 
