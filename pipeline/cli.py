@@ -16,6 +16,8 @@ from peg_core.errors import PegError
 from pipeline.artifact import AnyStore, open_store
 from pipeline.config_command import config as config_command
 from pipeline.config_loading import load_config
+from pipeline.doctor_command import doctor
+from pipeline.gc_command import gc
 from pipeline.generate import generate
 from pipeline.history_command import history
 from pipeline.inspect_command import inspect as inspect_command
@@ -23,6 +25,7 @@ from pipeline.jobs_command import jobs
 from pipeline.manifest import Manifest
 from pipeline.plan import Action, Step, forced_stages
 from pipeline.progress import RunDisplay, show
+from pipeline.schedule_command import schedule
 from pipeline.submit_command import submit
 
 INTERRUPTED = 130
@@ -186,10 +189,13 @@ def _metric(row: dict[str, Any], name: str) -> str:
 
 
 cli.add_command(config_command)
+cli.add_command(doctor)
+cli.add_command(gc)
 cli.add_command(generate)
 cli.add_command(history)
 cli.add_command(inspect_command)
 cli.add_command(jobs)
+cli.add_command(schedule)
 cli.add_command(submit)
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel
@@ -16,6 +16,7 @@ from peg_core.errors import ConfigError, nearest_hint
 from pipeline.config import PipelineConfig
 
 KeyPath = tuple[str | int, ...]
+Value = TypeVar("Value")
 Place = tuple[int, str]  # line to sort by, and what the user reads
 
 TAG = "tag:yaml.org,2002:"
@@ -97,10 +98,8 @@ class ConfigDocument:
         if other.problems or self.data is None or other.data is None:
             return
         self.data[name] = other.data[name]
-        for mine, theirs in ((self.places, other.places), (self.unset, other.unset)):
-            for stale in [key for key in mine if key[:1] == (name,)]:
-                del mine[stale]
-            mine.update({key: value for key, value in theirs.items() if key[:1] == (name,)})
+        self.places = _with_section(name, self.places, other.places)
+        self.unset = _with_section(name, self.unset, other.unset)
 
     def read_text(self, text: str, source: str, path: KeyPath) -> Any:
         """The data of a YAML text that stands at ``path``; ConfigError when it is not YAML."""
@@ -212,6 +211,14 @@ class ConfigDocument:
                 section[part] = _default(path)
                 self.places.setdefault(path, place)
         return path, section
+
+
+def _with_section(
+    name: str, mine: dict[KeyPath, Value], theirs: dict[KeyPath, Value]
+) -> dict[KeyPath, Value]:
+    """Entries of the section from ``theirs``, all others from ``mine``."""
+    kept = {key: value for key, value in mine.items() if key[:1] != (name,)}
+    return kept | {key: value for key, value in theirs.items() if key[:1] == (name,)}
 
 
 def _place(mark: yaml.Mark) -> Place:

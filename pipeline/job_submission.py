@@ -49,6 +49,7 @@ class Submission:
         config: Pipeline file, inside ``working_dir``.
         overrides: ``KEY=VALUE`` items.
         working_dir: Folder copied to the cluster; none: that of the file.
+        base: Where relative paths of the file begin.
         label: Tells this run from others of the same configuration; part of the id.
         mode: ``run``, or ``refresh`` to keep the trained model.
         with_package: Copy this installation's packages too.
@@ -57,6 +58,7 @@ class Submission:
     config: Path
     overrides: tuple[str, ...] = ()
     working_dir: Path | None = None
+    base: Path = Path()
     cluster_file: Path | None = None
     label: str | None = None
     mode: str = "run"
@@ -69,16 +71,16 @@ class Submission:
         """The configuration, checked here before anything is sent."""
         return load_config(self.config, self.overrides, cluster_file=self.cluster_file)
 
-    def job(self, config: PipelineConfig, *, attempt: int = 1) -> JobRequest:
-        """The job; the same configuration, label and attempt always have the same id."""
+    def job(self, config: PipelineConfig, *, submission_id: str | None = None) -> JobRequest:
+        """The job, under the id of this submission unless another one is given."""
         folder = (self.working_dir or self.config.parent).absolute()
-        submission_id = self.submission_id(config, attempt=attempt)
+        submission_id = submission_id or self.submission_id(config)
         _check_environment(self.environment)
         return JobRequest(
             submission_id=submission_id,
             entrypoint=shlex.join(self._command(config, folder)),
             working_dir=folder,
-            excludes=[*EXCLUDES, *_store_in(folder, config.store)],
+            excludes=[*EXCLUDES, *_store_in(folder, config.store, self.base)],
             packages=package_folders() if self.with_package else (),
             environment={"PYTHONUNBUFFERED": "1", **self.environment, RUN_ID: submission_id},
             metadata={"pipeline": config.name, "mode": self.mode, "label": self.label or ""},
@@ -86,8 +88,8 @@ class Submission:
             driver_memory_bytes=self.driver_memory_bytes,
         )
 
-    def submission_id(self, config: PipelineConfig, *, attempt: int = 1) -> str:
-        """``<pipeline>[-<label>]-<hash>``, with ``-try<n>`` for later attempts."""
+    def submission_id(self, config: PipelineConfig) -> str:
+        """``<pipeline>[-<label>]-<hash>``: always the same for one configuration and label."""
         if self.label is not None and not LABEL.match(self.label):
             raise ConfigError(
                 f"the id {self.label!r} holds more than letters, digits, '.', '_' and '-'; "
@@ -95,8 +97,7 @@ class Submission:
             )
         text = json.dumps([dump_config(config), self.label, self.mode])
         name = "-".join(filter(None, (config.name, self.label)))
-        again = f"-try{attempt}" if attempt > 1 else ""
-        return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}{again}"
+        return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def _command(self, config: PipelineConfig, folder: Path) -> list[str]:
         try:
@@ -106,7 +107,11 @@ class Submission:
                 f"{self.config} is not inside {folder}, the folder that is copied to the cluster; "
                 "give a --working-dir that holds it"
             ) from None
-        overrides = [*self.overrides, *_cluster(self, config), *_absolute_locations(config)]
+        overrides = [
+            *self.overrides,
+            *_cluster(self, config),
+            *absolute_locations(config, self.base),
+        ]
         pairs = [part for item in overrides for part in ("--set", item)]
         refresh = ["--refresh"] if self.mode == "refresh" else []
         return ["python", "-m", "pipeline", "run", str(file), "--events", *refresh, *pairs]
@@ -125,14 +130,15 @@ def package_folders() -> list[Path]:
     return [root / name for name in PACKAGES]
 
 
-def _absolute_locations(config: PipelineConfig) -> list[str]:
+def absolute_locations(config: PipelineConfig, base: Path) -> list[str]:
+    """Overrides that make relative locations absolute."""
     found = []
     for key in LOCATIONS:
         value: Any = config
         for part in key.split("."):
             value = getattr(value, part, None)
         if isinstance(value, str) and not is_url(value) and not Path(value).is_absolute():
-            found.append(_override(key, str(Path(value).absolute())))
+            found.append(_override(key, str((base / value).absolute())))
     return found
 
 
@@ -142,9 +148,9 @@ def _override(key: str, value: Any) -> str:
     return f"{key}={text.replace('${', '$${')}"
 
 
-def _store_in(folder: Path, store: str) -> list[str]:
+def _store_in(folder: Path, store: str, base: Path) -> list[str]:
     """The store, as something not to copy, where it lies in the folder."""
-    place = Path(store).absolute()
+    place = (base / store).absolute()
     inside = not is_url(store) and place.is_relative_to(folder) and place != folder
     return [f"/{place.relative_to(folder)}/"] if inside else []
 

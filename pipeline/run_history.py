@@ -22,7 +22,7 @@ from pipeline.run_log import RunLog
 from pipeline.storage import Storage
 
 FOLDER = "history"
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "run": pl.String,
     "pipeline": pl.String,
     "outcome": pl.String,

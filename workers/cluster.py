@@ -88,7 +88,7 @@ class Cluster:
             options["include_dashboard"] = self.settings.train_workers > 1
         else:
             options["address"] = self.settings.address
-            self._require_listener(self.settings.address)
+            self.require_listener(self.settings.address)
         try:
             with _own_termination():
                 ray.init(**options)
@@ -97,7 +97,7 @@ class Cluster:
         self._connected = True
 
     @staticmethod
-    def _require_listener(address: str) -> None:
+    def require_listener(address: str) -> None:
         """Ask the port before Ray does: Ray waits for minutes where nobody answers."""
         host, _, port = address.removeprefix("ray://").rpartition(":")
         if not port.isdigit():

@@ -153,6 +153,11 @@ class JobClient:
         for name in CHATTY:
             logging.getLogger(name).setLevel(logging.WARNING)
 
+    @property
+    def ray_version(self) -> str:
+        """Of the cluster; what the client calls its version is that of the interface."""
+        return str(self._client._server_ray_version)
+
     def submit(self, request: JobRequest) -> None:
         """Hand the job over.
 
@@ -211,10 +216,14 @@ class JobClient:
 
     def stop(self, submission_id: str) -> JobState:
         """Ask the job to end, and wait until it did."""
+        self.request_stop(submission_id)
+        return self.wait(submission_id)
+
+    def request_stop(self, submission_id: str) -> None:
+        """Ask the job to end; it gets a few seconds to do so."""
         self.state(submission_id)
         with self._told():
             self._client.stop_job(submission_id)
-        return self.wait(submission_id)
 
     def wait(self, submission_id: str) -> JobState:
         """The job when it has ended."""

@@ -61,10 +61,10 @@ def test_every_setting_that_names_files_is_known():
     assert found | {"store"} == set(LOCATIONS)
 
 
-def test_the_id_depends_on_configuration_label_mode_and_attempt(config_file):
-    def name(*, attempt=1, **changes):
+def test_the_id_depends_on_configuration_label_and_mode(config_file):
+    def name(**changes):
         submission = Submission(config_file, **changes)
-        return submission.submission_id(submission.load(), attempt=attempt)
+        return submission.submission_id(submission.load())
 
     assert name() == name()
     different = [
@@ -72,9 +72,8 @@ def test_the_id_depends_on_configuration_label_mode_and_attempt(config_file):
         name(label="b"),
         name(mode="refresh"),
         name(overrides=("train.epochs=3",)),
-        name(attempt=2),
     ]
-    assert len(set(different)) == 5
+    assert len(set(different)) == 4
     assert name(label="20260102T030405Z").startswith("tiny-20260102T030405Z-")
     with pytest.raises(ConfigError, match="give another one"):
         name(label="a b")
