@@ -18,7 +18,7 @@ from pipeline.config import PipelineConfig
 from pipeline.config_loading import dump_config, load_config
 from pipeline.redaction import is_secret_name
 from pipeline.run_log import RUN_ID
-from workers.job_client import JobRequest
+from workers.job import JobRequest
 
 MODES = ("run", "refresh")
 # Settings that name files; relative ones mean this folder here, not its copy on the cluster.

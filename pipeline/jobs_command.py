@@ -17,7 +17,8 @@ from pipeline.run_replay import RunReplay
 from pipeline.submit_command import address_option, warn_if_open, watch
 
 if TYPE_CHECKING:
-    from workers.job_client import JobClient, JobState
+    from workers.job import JobState
+    from workers.job_client import JobClient
 
 job_argument = click.argument("job", metavar="ID")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")

@@ -39,6 +39,22 @@ done
 """
 
 
+class _Dumper(yaml.SafeDumper):
+    """Texts of several lines as they are, and nothing by reference: people read these files."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        del data
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
 def cron_job_manifests(schedule: Schedule, cron: str, *, image: str, namespace: str
 ) -> list[Manifest]:  # fmt: skip
     """ConfigMap, permissions and the CronJob."""
@@ -122,8 +138,8 @@ def object_name(schedule: Schedule) -> str:
 
 def as_yaml(manifests: list[Manifest], heading: str) -> str:
     """All objects in one file, which opens with how to use it."""
-    comment = "".join(f"# {line}\n" for line in heading.splitlines())
-    return comment + yaml.safe_dump_all(manifests, sort_keys=False, width=1000)
+    comment = "".join(f"# {line}".rstrip() + "\n" for line in heading.splitlines())
+    return comment + yaml.dump_all(manifests, Dumper=_Dumper, sort_keys=False, width=1000)
 
 
 def _config_map(schedule: Schedule, namespace: str) -> Manifest:

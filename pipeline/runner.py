@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Collection
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TextIO
 
 from peg_core.errors import InputError
@@ -14,10 +15,10 @@ from pipeline.artifact import AnyStore, open_store
 from pipeline.config import PipelineConfig
 from pipeline.manifest import Manifest
 from pipeline.plan import Action, Step, make_plan
-from pipeline.progress import RunDisplay
+from pipeline.progress import RunDisplay, StageLine
 from pipeline.run_history import recorded
 from pipeline.run_log import RunLog, open_run_log
-from pipeline.stage import StageContext, no_comment
+from pipeline.stage import StageContext, StageResult, no_comment
 from pipeline.stage_metrics import StageMetrics
 from pipeline.stages import STAGES
 from pipeline.storage import local_sizes
@@ -80,32 +81,13 @@ def _run_step(
 ) -> Manifest:
     name = step.stage.name
     shown = display.start(name, step.reason)
-    line = log.watch(name, shown)
     log.write("stage_started", stage=name, reason=step.reason, fingerprint=step.fingerprint)
-    started, clock = datetime.now(UTC), time.monotonic()
-    retries = cluster.retries_seen
+    started, clock, retries = datetime.now(UTC), time.monotonic(), cluster.retries_seen
     folder = store.prepare(name, step.fingerprint, afresh=step.forced)
-    inputs = {
-        other: store.fetch(other, fingerprint)
-        for other, fingerprint in step.identity.inputs.items()
-    }
-    # only a stage that explains its reruns builds on its previous artifact: others need no copy
-    newest = store.newest(name) if step.stage.explain is not no_comment else None
-    previous = (newest, store.fetch(name, newest.fingerprint)) if newest is not None else None
-    try:
-        result = step.stage.run(
-            StageContext(config, folder, inputs, cluster, line, step.identity, previous)
-        )
-    except InputError:
-        # the input has to change, and with it the fingerprint: nobody would go on from here
-        line.close()
-        shutil.rmtree(folder)
-        raise
-    except BaseException:
-        line.close()
-        raise
+    result = _execute(step, config, store, cluster, folder, log.watch(name, shown))
+    seconds = time.monotonic() - clock
     own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    seconds, peak = time.monotonic() - clock, max(own_peak, result.peak_memory_bytes)
+    peak = max(own_peak, result.peak_memory_bytes)
     metrics = StageMetrics.of(
         result.counts,
         seconds=seconds,
@@ -126,15 +108,52 @@ def _run_step(
         metrics=metrics,
     )
     manifest = store.commit(manifest, folder)
-    report_stage(config.name, name, {"seconds": manifest.seconds, **metrics})
     display.finish(name, shown, manifest.seconds, manifest.counts)
+    _tell(manifest, config.name, display, log)
+    return manifest
+
+
+def _execute(
+    step: Step,
+    config: PipelineConfig,
+    store: AnyStore,
+    cluster: Cluster,
+    folder: Path,
+    line: StageLine,
+) -> StageResult:
+    """Fetch what the stage reads, and run it."""
+    inputs = {
+        other: store.fetch(other, fingerprint)
+        for other, fingerprint in step.identity.inputs.items()
+    }
+    # only a stage that explains its reruns builds on its previous artifact: others need no copy
+    name = step.stage.name
+    newest = store.newest(name) if step.stage.explain is not no_comment else None
+    previous = (newest, store.fetch(name, newest.fingerprint)) if newest is not None else None
+    try:
+        return step.stage.run(
+            StageContext(config, folder, inputs, cluster, line, step.identity, previous)
+        )
+    except InputError:
+        # the input has to change, and with it the fingerprint: nobody would go on from here
+        line.close()
+        shutil.rmtree(folder)
+        raise
+    except BaseException:
+        line.close()
+        raise
+
+
+def _tell(manifest: Manifest, pipeline: str, display: RunDisplay, log: RunLog) -> None:
+    """What a stage cost and warns of, to the log, to Prometheus and to the user."""
+    name, seconds = manifest.identity.stage, manifest.seconds
     log.write(
-        "stage_finished", stage=name, seconds=manifest.seconds, counts=manifest.counts, **metrics
+        "stage_finished", stage=name, seconds=seconds, counts=manifest.counts, **manifest.metrics
     )
+    report_stage(pipeline, name, {"seconds": seconds, **manifest.metrics})
     for warning in manifest.warnings:
         display.warn(warning)
         log.write("warning", stage=name, text=warning)
-    return manifest
 
 
 def cluster_settings(config: PipelineConfig) -> ClusterSettings:

@@ -370,3 +370,20 @@ def ray_head() -> Iterator[RayNode]:
             yield node
         finally:
             node.kill()
+
+
+@pytest.fixture(scope="session")
+def ray_node_class() -> type[RayNode]:
+    """To build clusters of several nodes."""
+    return RayNode
+
+
+@pytest.fixture(scope="session")
+def small_inputs() -> Callable[[Path], dict[str, object]]:
+    """Writes the inputs of the small pipeline to a folder and gives its settings."""
+
+    def write(folder: Path) -> dict[str, object]:
+        write_small_inputs(folder)
+        return small_settings(folder)
+
+    return write

@@ -9,10 +9,8 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -22,16 +20,15 @@ from ray.exceptions import AuthenticationError
 from ray.job_submission import JobSubmissionClient
 
 from peg_core.errors import ConfigError, PegError
+from workers.job import JobRequest, JobState
 from workers.ray_token import TOKEN, TOKEN_PATH, read_token
 
 CONNECT_SECONDS = 10.0
 POLL_SECONDS = 0.5
 RECONNECTS = 30
 RECONNECT_SECONDS = 2.0
-FINISHED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 # Ray lets these overrule an address that is given, and a job would go to another cluster.
 ADDRESS_VARIABLES = ("RAY_API_SERVER_ADDRESS", "RAY_ADDRESS")
-STOPPED_EXIT_CODE = 130
 # They tell of every upload and every closed connection; what matters is said by the commands.
 CHATTY = (
     "ray.dashboard.modules.job.sdk",
@@ -81,54 +78,6 @@ class NoSuchJob(PegError):
     @classmethod
     def at(cls, address: str, submission_id: str) -> Self:
         return cls(f"{address} has no job {submission_id}; see `peg jobs list` for those it has")
-
-
-@dataclass(frozen=True)
-class JobRequest:
-    """A command to run on the head node of a cluster.
-
-    Args:
-        working_dir: Folder that is copied to the cluster; the command runs in the copy.
-        excludes: What is not copied, in the notation of ``.gitignore``.
-        packages: Python packages that are copied too.
-        environment: Variables; the cluster keeps them readable, so no secrets.
-        driver_cpus: CPUs set aside for the command itself, which only waits for tasks.
-    """
-
-    submission_id: str
-    entrypoint: str
-    working_dir: Path
-    excludes: Sequence[str] = ()
-    packages: Sequence[Path] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    driver_cpus: float = 0
-    driver_memory_bytes: int | None = None
-
-
-@dataclass(frozen=True)
-class JobState:
-    """What a cluster says of a job; times in seconds since 1970."""
-
-    submission_id: str
-    status: str
-    message: str
-    entrypoint: str
-    started: float | None
-    finished: float | None
-    driver_exit_code: int | None
-    metadata: dict[str, str]
-
-    @property
-    def is_finished(self) -> bool:
-        return self.status in FINISHED
-
-    @property
-    def exit_code(self) -> int:
-        """That of the command; 130 for a job that was stopped."""
-        if self.status == "STOPPED":
-            return STOPPED_EXIT_CODE
-        return 0 if self.status == "SUCCEEDED" else self.driver_exit_code or 1
 
 
 class JobClient:
