@@ -93,13 +93,17 @@ def recorded(config: PipelineConfig, log: RunLog) -> Iterator[RunHistory]:
         outcome = "interrupted" if interrupted else "failed"
         message = redact(f"{type(error).__name__}: {error}")
         log.write("run_failed", outcome=outcome, error=type(error).__name__, message=str(error))
-        try:
-            history.write(outcome, message)
-        except (OSError, PegError) as problem:  # the run's own error matters more
-            logger.warning("the run was not added to the history: %s", problem)
+        _keep(history, outcome, message)
         raise
-    history.write("succeeded")
     log.write("run_finished", outcome="succeeded")
+    _keep(history, "succeeded")
+
+
+def _keep(history: RunHistory, outcome: str, error: str | None = None) -> None:
+    try:
+        history.write(outcome, error)
+    except (OSError, PegError) as problem:  # the run itself matters more
+        logger.warning("the run was not added to the history: %s", problem)
 
 
 def read_history(store: str) -> pl.DataFrame:

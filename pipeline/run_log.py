@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import tempfile
 import time
@@ -13,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from peg_core.errors import PegError
 from peg_core.object_url import is_url
 from pipeline.progress import StageLine
 from pipeline.redaction import redact_all
@@ -21,6 +23,7 @@ from pipeline.storage import Storage
 FOLDER = "logs"
 PROGRESS_SECONDS = 2.0
 RUN_ID = "PEG_RUN_ID"
+logger = logging.getLogger(__name__)
 
 
 def new_run_id() -> str:
@@ -88,7 +91,10 @@ def open_run_log(store: str, events: TextIO | None = None) -> Iterator[RunLog]:
             with file.open("a", encoding="utf-8") as sink:
                 yield RunLog(run, [sink, *extra])
         finally:
-            Storage(store).upload(Path(folder), FOLDER, {file.name: file.stat().st_size})
+            try:
+                Storage(store).upload(Path(folder), FOLDER, {file.name: file.stat().st_size})
+            except PegError as error:  # the run matters more than its log
+                logger.warning("the log of the run did not arrive: %s", error)
 
 
 def read_run_log(store: str, run: str) -> list[dict[str, Any]]:

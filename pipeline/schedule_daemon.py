@@ -110,12 +110,13 @@ class ScheduleDaemon:
         since = self._seen[schedule.name]
         slept = self._last_step is None or now - self._last_step > LONGEST_STEP
         due = list(schedule.ticks(since, now))
-        self._seen[schedule.name] = now
         if due and slept:
             self._catch_up(schedule, due, now)
-            return
-        for time in due:
-            self._admit(schedule, time, now)
+        else:
+            for time in due:
+                self._admit(schedule, time, now)
+        # last: a store that fails on the way is asked again, and claims a tick once
+        self._seen[schedule.name] = now
 
     def _catch_up(self, schedule: Schedule, missed: list[datetime], now: datetime) -> None:
         chosen = {"none": [], "last": missed[-1:], "all": missed}[schedule.catch_up]
@@ -160,7 +161,10 @@ class ScheduleDaemon:
                 self._update(tick, tick.end(TickState.REPLACED, now, reason))
             elif not tick.replace:
                 self._update(tick, tick.change(replace=True, reason=reason))
-                self._launcher(tick).stop(tick)
+                try:
+                    self._launcher(tick).stop(tick)
+                except PegError as error:  # then the new one waits for its end
+                    logger.warning("%s could not be stopped: %s", tick.submission_id, error)
 
     def _look(self) -> None:
         """See how the ticks at work are."""

@@ -13,10 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from peg_core.errors import PegError
+from peg_core.object_url import is_url
 from pipeline.schedule_daemon import ScheduleDaemon
 from pipeline.schedule_store import ScheduleStore
 
 STEP_SECONDS = 0.5
+# Every look at an object store is a few requests.
+REMOTE_STEP_SECONDS = 10.0
 # Without a step for so long the daemon hangs.
 STALE_SECONDS = 60.0
 LOOPBACK = "127.0.0.1"
@@ -28,6 +31,7 @@ class ScheduleService:
 
     def __init__(self, stores: Sequence[str]) -> None:
         self._stores = [ScheduleStore(store) for store in stores]
+        self._pause = REMOTE_STEP_SECONDS if any(map(is_url, stores)) else STEP_SECONDS
         self._reports: list[dict[str, Any]] = []
         self._last_step = time.monotonic()
         self._error: str | None = None
@@ -47,7 +51,7 @@ class ScheduleService:
             try:
                 while True:
                     self._step(daemons)
-                    time.sleep(STEP_SECONDS)
+                    time.sleep(self._pause)
             except KeyboardInterrupt:
                 logger.info("stopped; runs under way go on")
 

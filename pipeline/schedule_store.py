@@ -20,7 +20,7 @@ from pipeline.artifact import open_store
 from pipeline.lease import Lease, is_alive, read_holder
 from pipeline.redaction import redact
 from pipeline.remote_lease import RemoteLease, live_runs
-from pipeline.schedule import Schedule
+from pipeline.schedule import RESERVED, Schedule
 from pipeline.storage import Storage
 from pipeline.tick import Tick
 
@@ -40,12 +40,12 @@ class ScheduleStore:
 
     def schedules(self) -> list[Schedule]:
         """All of them, by name."""
-        names = [file.name.split("/") for file in self._storage.files(FOLDER)]
-        found = [parts[1] for parts in names if len(parts) == 2 and parts[1] != "lease.json"]
-        return [self.get(name.removesuffix(".json")) for name in found if not name.startswith(".")]
+        return [self.get(name) for name in self.names()]
 
     def names(self) -> list[str]:
-        return [schedule.name for schedule in self.schedules()]
+        files = [file.name for file in self._storage.files(FOLDER, recursive=False)]
+        found = [Path(file).stem for file in files if _is_record(file)]
+        return [name for name in found if name != RESERVED]
 
     def get(self, name: str) -> Schedule:
         """The schedule; ConfigError when there is none."""
@@ -115,11 +115,12 @@ class ScheduleStore:
     def take_requests(self) -> list[Tick]:
         """What was asked for since the last time."""
         taken = []
-        for file in [file.name for file in self._storage.files(FOLDER)]:
-            if "/requests/" in file and _is_record(file):
-                values = self._storage.read_json(file)
-                self._storage.delete(file)
-                taken += [Tick.read(values)] if values is not None else []
+        for name in self.names():
+            for file in self._storage.files(f"{FOLDER}/{name}/requests"):
+                values = self._storage.read_json(file.name) if _is_record(file.name) else None
+                if values is not None:
+                    self._storage.delete(file.name)
+                    taken.append(Tick.read(values))
         return taken
 
     def lease(self) -> Lease | RemoteLease:

@@ -84,9 +84,9 @@ class Storage:
             info = self._filesystem.get_file_info(self._path(name))
         return bool(info.type != pafs.FileType.NotFound)
 
-    def files(self, folder: str = "") -> list[StoredFile]:
+    def files(self, folder: str = "", *, recursive: bool = True) -> list[StoredFile]:
         """All files below ``folder``, sorted by name; none where it does not exist."""
-        found = self._infos(folder, recursive=True)
+        found = self._infos(folder, recursive=recursive)
         return sorted(
             (
                 StoredFile(info.path[len(self._base) + 1 :], info.size, info.mtime_ns or 0)
