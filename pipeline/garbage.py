@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +51,7 @@ def reached_by_schedule(schedule: Schedule) -> set[Name]:
 
 
 def list_artifacts(
-    location: str, reached: dict[str, Collection[Name]], *, keep: int
+    location: str, reached: Mapping[str, Collection[Name]], *, keep: int
 ) -> list[StoredArtifact]:
     """Every artifact of a store, and what needs it.
 

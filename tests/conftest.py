@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import secrets
 import shutil
 import socket
@@ -299,6 +300,15 @@ def cutting_proxy(object_store: ObjectStore) -> Iterator[CuttingProxy]:
     proxy.close()
 
 
+def server_port() -> int:
+    """A free port that no outgoing connection is given: Ray opens it seconds later."""
+    while True:
+        port = random.SystemRandom().randint(20_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            return port
+
+
 class RayNode:
     """A `ray start --block` of its own: own ports, folder and token, beside any other Ray.
 
@@ -307,7 +317,7 @@ class RayNode:
     """
 
     def __init__(self, folder: Path, token: str, *, head: str | None = None, cpus: int = 2) -> None:
-        self.port, self.dashboard_port, self.metrics_port = (free_port() for _ in range(3))
+        self.port, self.dashboard_port, self.metrics_port = (server_port() for _ in range(3))
         self.address = head or f"127.0.0.1:{self.port}"
         self.dashboard = f"http://127.0.0.1:{self.dashboard_port}"
         self.environment = {
@@ -320,16 +330,16 @@ class RayNode:
             "RAY_metrics_report_interval_ms": "500",
             # a lost node is noticed within seconds
             "RAY_health_check_period_ms": "500",
-            "RAY_health_check_failure_threshold": "2",
+            "RAY_health_check_failure_threshold": "4",
         }
         place = [f"--address={head}"] if head else [
             "--head", f"--port={self.port}", "--dashboard-host=127.0.0.1",
-            f"--dashboard-port={self.dashboard_port}", f"--ray-client-server-port={free_port()}",
+            f"--dashboard-port={self.dashboard_port}", f"--ray-client-server-port={server_port()}",
         ]  # fmt: skip
         command = [
             sys.executable, "-m", "ray.scripts.scripts", "start", "--block", *place,
             "--node-ip-address=127.0.0.1", f"--num-cpus={cpus}", "--object-store-memory=80000000",
-            f"--dashboard-agent-listen-port={free_port()}", "--include-log-monitor=false",
+            f"--dashboard-agent-listen-port={server_port()}", "--include-log-monitor=false",
             f"--metrics-export-port={self.metrics_port}",
         ]  # fmt: skip
         self.log = folder / f"node-{self.metrics_port}.log"

@@ -4,7 +4,6 @@ import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -35,7 +34,7 @@ class TwoNodes:
         self._node_class, self._folder = node_class, folder
         self._token = secrets.token_hex(16)
         self.head = node_class(folder, self._token, cpus=0)
-        self._wait_for(self.head.port)
+        self.head.wait_for_jobs()
         self.worker = self._start()
 
     def _start(self):
@@ -60,17 +59,6 @@ class TwoNodes:
     def close(self):
         self.worker.kill()
         self.head.kill()
-
-    @staticmethod
-    def _wait_for(port):
-        for _ in range(300):
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            except OSError:
-                time.sleep(0.1)
-            else:
-                return
-        raise AssertionError("the head does not answer")
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from datetime import UTC, datetime
 
 import polars as pl
 import pytest
@@ -13,7 +14,10 @@ import yaml
 from click.testing import CliRunner
 
 from pipeline.cli import cli
-from workers.job_client import JobAccessDenied, JobExists
+from pipeline.schedule_daemon import ScheduleDaemon
+from pipeline.schedule_store import ScheduleStore
+from pipeline.tick import Tick, TickState
+from workers.job_client import JobAccessDenied, JobClient, JobExists
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -85,6 +89,27 @@ def test_a_stopped_job_is_refused_under_its_id_and_goes_on_under_another(small_c
     assert not [output for output in (first, done, shown) if token in output.output]
     kept = [path for path in small_config.parent.rglob("*") if path.is_file()]
     assert not [path for path in kept if token.encode() in path.read_bytes()]
+
+
+def test_a_scheduled_job_is_submitted_once_and_its_end_is_seen(small_config, ray_head):
+    """The edges are missing, so that the job ends soon."""
+    (small_config.parent / "edges.parquet").unlink()
+    schedule = ["schedule", "add", small_config, "--every", "1h", "--address", ray_head.dashboard]
+    assert peg(*schedule).exit_code == 0
+    store = ScheduleStore(str(small_config.parent / "store"))
+    daemon = ScheduleDaemon(store)
+    tick = daemon.ask(Tick.of(store.get("small"), datetime.now(UTC), store.store, kind="manual"))
+    daemon.step(datetime.now(UTC))
+    [running] = store.ticks()
+    assert running.state is TickState.RUNNING
+    # as if the daemon had ended between the submission and its record
+    store.save(running.change(state=TickState.STARTING))
+    again = ScheduleDaemon(store)
+    wait_until(lambda: again.step(datetime.now(UTC)) or again.is_idle, "the end of the job")
+    [ended] = store.ticks()
+    assert (ended.state, ended.exit_code, ended.attempt) == (TickState.FAILED, 1, 1)
+    jobs = [job.submission_id for job in JobClient(ray_head.dashboard).jobs()]
+    assert [name for name in jobs if name.startswith("small-2")] == [tick.submission_id]
 
 
 def test_a_job_that_fails_gives_its_exit_code(small_config, ray_head):
