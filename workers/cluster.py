@@ -121,9 +121,11 @@ class Cluster:
 def _own_termination() -> Iterator[None]:
     """Keep the answer to a polite kill: Ray would put its own in place, which just exits."""
     mine = signal.getsignal(signal.SIGTERM)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, mine)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, mine)
 
 
 def pin_threads(count: int) -> None:

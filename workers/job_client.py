@@ -96,7 +96,8 @@ class JobClient:
         token = None if self.is_open else read_token()
         if not self.is_open and token is None:
             raise JobAccessDenied.at(self.address, has_token=False)
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        # always a header, empty where no token is wanted: Ray's client would add its own
+        headers = {"Authorization": f"Bearer {token}" if token else ""}
         with _ray_variables_aside(), self._told():
             self._client = JobSubmissionClient(self.address, headers=headers)
         for name in CHATTY:

@@ -1,4 +1,8 @@
 import http.server
+import json
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -8,12 +12,24 @@ from workers.job_client import JobClient, JobServerUnreachable, answers_without_
 
 
 @pytest.fixture
-def open_server():
+def received():
+    """The headers of all requests to the open server."""
+    return []
+
+
+@pytest.fixture
+def open_server(received):
     """A server that, like a cluster without authentication, looks the job up for anybody."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            self.send_error(404)
+            received.append(str(self.headers))
+            if self.path != "/api/version":
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"ray_version": "2.60.0", "version": "4"}).encode())
 
         def log_message(self, *_):
             pass
@@ -31,6 +47,23 @@ def test_an_address_that_nobody_answers_is_named_at_once():
 
 def test_a_server_that_asks_for_no_token_is_seen_as_open(open_server):
     assert answers_without_token(open_server)
+
+
+def test_a_server_that_asks_for_no_token_gets_none(open_server, received):
+    """In a process of its own: Ray reads its mode of authentication once."""
+    code = (
+        "import sys; from workers.job_client import JobClient; client = JobClient(sys.argv[1]);"
+        "print(client.is_open, client.find('none'), client.ray_version)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, open_server],
+        env={**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "a-token-that-is-secret"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["True", "None", "2.60.0"], done.stderr
+    assert len(received) >= 3
+    assert not [headers for headers in received if "a-token-that-is-secret" in headers]
 
 
 @pytest.mark.parametrize("address", ["head:8265", "ray://head:10001", "http://", "auto"])
