@@ -16,14 +16,20 @@ from peg_core.errors import PegError
 from pipeline.artifact import AnyStore, open_store
 from pipeline.config_command import config as config_command
 from pipeline.config_loading import load_config
+from pipeline.doctor_command import doctor
+from pipeline.gc_command import gc
 from pipeline.generate import generate
+from pipeline.history_command import history
 from pipeline.inspect_command import inspect as inspect_command
+from pipeline.jobs_command import jobs
 from pipeline.manifest import Manifest
 from pipeline.plan import Action, Step, forced_stages
 from pipeline.progress import RunDisplay, show
 from pipeline.recommend_command import recommend as recommend_command
 from pipeline.report.data import SUFFIXES
+from pipeline.schedule_command import schedule
 from pipeline.score_command import score as score_command
+from pipeline.submit_command import submit
 
 INTERRUPTED = 130
 # So that the table fits into a terminal.
@@ -40,6 +46,10 @@ from_option = click.option(
 force_option = click.option(
     "--force", multiple=True, metavar="STAGE", help="Run STAGE again. May be repeated."
 )
+cluster_option = click.option(
+    "--cluster", "cluster_file", type=click.Path(path_type=Path), metavar="FILE",
+    help="Take the `cluster:` section from FILE, such as configs/clusters/local.yaml.",
+)  # fmt: skip
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -55,6 +65,7 @@ def cli() -> None:
     peg plan configs/quickstart.yaml        what would run, what is reused, and why
     peg recommend configs/quickstart.yaml   the best new links of every node
     peg score --help                        score more candidates, or another graph
+    peg submit configs/quickstart.yaml ...  the same on a Ray cluster
     peg generate sbm --help                 make a graph to try things on
     """
 
@@ -62,10 +73,18 @@ def cli() -> None:
 @cli.command()
 @config_argument
 @set_option
+@cluster_option
 @from_option
 @force_option
-def run(config: Path, overrides: tuple[str, ...], start_from: str | None, force: tuple[str, ...]
-) -> None:  # fmt: skip
+@click.option("--events", is_flag=True, help="Print the run's log, JSON lines, instead of bars.")
+def run(
+    config: Path,
+    overrides: tuple[str, ...],
+    cluster_file: Path | None,
+    start_from: str | None,
+    force: tuple[str, ...],
+    events: bool,
+) -> None:
     """Run the pipeline of the file CONFIG.
 
     Stages whose settings and inputs did not change are reused. A run that was interrupted goes
@@ -75,27 +94,29 @@ def run(config: Path, overrides: tuple[str, ...], start_from: str | None, force:
     peg run configs/quickstart.yaml
     peg run configs/quickstart.yaml --set train.lr=0.005
     peg run configs/quickstart.yaml --from train
+    peg run configs/quickstart.yaml --cluster configs/clusters/on_premise.yaml
     """
     from pipeline.repeats import run_repeats, summarise
     from pipeline.runner import run_pipeline
     from pipeline.stages import STAGES
 
-    loaded = load_config(config, overrides)
+    loaded = load_config(config, overrides, cluster_file=cluster_file)
     forced = forced_stages(list(STAGES), start_from=start_from, force=force)
     console = Console(highlight=False)
     console.print(f"[bold]{loaded.name}[/bold]  store {loaded.store}")
     repeats = None
-    with RunDisplay(console) as display:
+    with RunDisplay(Console(quiet=True) if events else console) as display:
+        sink = sys.stdout if events else None
         if loaded.repeats > 1:
-            manifests, repeats = run_repeats(loaded, display, forced=forced)
+            manifests, repeats = run_repeats(loaded, display, forced=forced, events=sink)
         else:
-            manifests = run_pipeline(loaded, display, forced=forced)
+            manifests = run_pipeline(loaded, display, forced=forced, events=sink)
     _print_results(console, config, open_store(loaded.store), manifests)
     if repeats is not None:
         console.print(f"\nmean ± deviation over {loaded.repeats} splits:")
         for row in summarise(repeats).iter_rows(named=True):
             console.print(
-                f"  {row['method']:<24}{row['metric']:<20}"
+                f"  {row['protocol']:<22}{row['method']:<24}{row['metric']:<20}"
                 f"{row['mean']:.4f} ± {row['deviation']:.4f}"
             )
 
@@ -159,7 +180,9 @@ def _print_results(
     console: Console, config: Path, store: AnyStore, manifests: dict[str, Manifest]
 ) -> None:
     """Where everything is, and what to try next."""
-    for protocol, rows in manifests["evaluate"].details["table"].items():
+    from pipeline.stages.report import evaluation_tables
+
+    for protocol, rows in evaluation_tables(manifests).items():
         console.print()
         console.print(_metrics_table(protocol, rows))
     console.print()
@@ -194,10 +217,16 @@ def _metric(row: dict[str, Any], name: str) -> str:
 
 
 cli.add_command(config_command)
+cli.add_command(doctor)
+cli.add_command(gc)
 cli.add_command(generate)
+cli.add_command(history)
 cli.add_command(inspect_command)
 cli.add_command(recommend_command)
 cli.add_command(score_command)
+cli.add_command(jobs)
+cli.add_command(schedule)
+cli.add_command(submit)
 
 
 def main() -> None:

@@ -314,6 +314,11 @@ class EvaluateConfig(Section):
     heuristics: list[Annotated[str, registered(HEURISTICS, "heuristic")]] = Field(
         list(HEURISTICS), description="What the model is compared with; may be empty."
     )
+    on: GraphConfig | None = Field(
+        None,
+        description="Another graph, with the keys of `graph`: 10 % of its edges are taken out, the "
+        "rest is encoded and embedded by the trained model, and the links taken out are ranked.",
+    )
 
 
 class ScoreConfig(Section):
@@ -341,6 +346,11 @@ class ScoreConfig(Section):
         "null",
         description="Pairs with an id that is null or not in the graph. null: no score, and "
         "`reason` says why; drop: left out and counted; error: the run stops and names the id.",
+    )
+    prior: Ratio | None = Field(
+        None,
+        description="Share of links among the candidates, if you know it; none: as many links as "
+        "non-links, as in validation.",
     )
     shard_rows: int = Field(
         1_000_000, ge=1, description="Rows of an output file; a rerun redoes whole files."
@@ -424,6 +434,22 @@ class PipelineConfig(Section):
     recommend: RecommendConfig | None = None
     cluster: ClusterConfig = ClusterConfig()
 
+    def _check_other_graph(self, other: GraphConfig) -> None:
+        """A model can read another graph only where its features mean the same there."""
+        kind = self.features.kind
+        if kind in ("learned", "one_hot"):
+            raise ValueError(
+                f"`evaluate.on` needs features that other nodes have too, found "
+                f"`features.kind: {kind}`"
+            )
+        if (self.graph.features is None) != (other.features is None):
+            raise ValueError("`evaluate.on` needs `features` where `graph` has them, and only then")
+        if other.features is not None and self.features.reduce == "pca" and kind != "degree":
+            raise ValueError(
+                "`evaluate.on` needs one projection for both graphs, principal components are "
+                "each graph's own; set `features.reduce` to random or none"
+            )
+
     @model_validator(mode="after")
     def _consistent(self) -> PipelineConfig:
         if self.split.by == "time" and self.graph.time is None:
@@ -438,6 +464,8 @@ class PipelineConfig(Section):
             raise ValueError(
                 "`evaluate.protocol: given` needs `split.test_negatives`, the pairs without a link"
             )
+        if self.evaluate.on is not None:
+            self._check_other_graph(self.evaluate.on)
         kind = self.features.kind
         if kind in ("node", "node+positional") and self.graph.features is None:
             raise ValueError(

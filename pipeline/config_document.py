@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel
@@ -16,6 +16,7 @@ from peg_core.errors import ConfigError, nearest_hint
 from pipeline.config import PipelineConfig
 
 KeyPath = tuple[str | int, ...]
+Value = TypeVar("Value")
 Place = tuple[int, str]  # line to sort by, and what the user reads
 
 TAG = "tag:yaml.org,2002:"
@@ -85,6 +86,20 @@ class ConfigDocument:
             fields = PipelineConfig.model_fields.items()
             required = ", ".join(name for name, field in fields if field.is_required())
             self.report((), f"{found}, needed are keys; write at least {required}")
+
+    def replace_section(self, name: str, path: Path) -> None:
+        """Take the section ``name`` from another file, which holds nothing else."""
+        other = ConfigDocument()
+        other.read_file(path)
+        if other.data is not None and set(other.data) != {name}:
+            found = ", ".join(map(str, other.data)) or "nothing"
+            other.report((), f"found {found}, needed is the section `{name}:` alone")
+        self.problems += other.problems
+        if other.problems or self.data is None or other.data is None:
+            return
+        self.data[name] = other.data[name]
+        self.places = _with_section(name, self.places, other.places)
+        self.unset = _with_section(name, self.unset, other.unset)
 
     def read_text(self, text: str, source: str, path: KeyPath) -> Any:
         """The data of a YAML text that stands at ``path``; ConfigError when it is not YAML."""
@@ -196,6 +211,14 @@ class ConfigDocument:
                 section[part] = _default(path)
                 self.places.setdefault(path, place)
         return path, section
+
+
+def _with_section(
+    name: str, mine: dict[KeyPath, Value], theirs: dict[KeyPath, Value]
+) -> dict[KeyPath, Value]:
+    """Entries of the section from ``theirs``, all others from ``mine``."""
+    kept = {key: value for key, value in mine.items() if key[:1] != (name,)}
+    return kept | {key: value for key, value in theirs.items() if key[:1] == (name,)}
 
 
 def _place(mark: yaml.Mark) -> Place:

@@ -39,7 +39,9 @@ PATTERN_IN_WORDS = {
 }
 
 
-def load_config(path: Path, overrides: Sequence[str] = ()) -> PipelineConfig:
+def load_config(
+    path: Path, overrides: Sequence[str] = (), *, cluster_file: Path | None = None
+) -> PipelineConfig:
     """The checked configuration of a pipeline file.
 
     Values may hold ``${NAME}`` and ``${NAME:-default}``, replaced from the environment: in
@@ -49,12 +51,15 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> PipelineConfig:
     Args:
         path: YAML file.
         overrides: ``KEY=VALUE`` items such as ``train.epochs=5``; the last one wins.
+        cluster_file: YAML file with a `cluster` section, which replaces that of ``path``.
 
     Raises:
         ConfigError: With all problems found, one a line.
     """
     document = ConfigDocument()
     document.read_file(path)
+    if cluster_file is not None:
+        document.replace_section("cluster", cluster_file)
     for item in overrides:
         document.override(item)
     config = _validate(document)

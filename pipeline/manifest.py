@@ -35,6 +35,7 @@ class Manifest:
     """Written last: an artifact without one does not exist.
 
     Args:
+        metrics: Rows a second, bytes, memory and retries.
         files: Name to bytes of the other files, where the store is remote: what must arrive.
     """
 
@@ -47,6 +48,7 @@ class Manifest:
     counts: dict[str, Any] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    metrics: dict[str, Any] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import polars as pl
 
@@ -13,16 +13,22 @@ from peg_core.object_url import is_url
 from pipeline.config import PipelineConfig
 from pipeline.manifest import Manifest
 from pipeline.progress import RunDisplay
+from pipeline.report.data import SUFFIXES
 from pipeline.runner import open_cluster, run_pipeline
+from pipeline.stages.report import evaluation_tables
 
 
 def run_repeats(
-    config: PipelineConfig, display: RunDisplay, *, forced: Collection[str] = ()
+    config: PipelineConfig,
+    display: RunDisplay,
+    *,
+    forced: Collection[str] = (),
+    events: TextIO | None = None,
 ) -> tuple[dict[str, Manifest], pl.DataFrame]:
     """Run ``config.repeats`` splits, each with the next seed of split and training.
 
     Returns:
-        The manifests of the last run, and a row for every split, method and metric.
+        The manifests of the last run, and a row for every split, protocol, method and metric.
     """
     cluster = open_cluster(config)
     rows: list[dict[str, Any]] = []
@@ -31,14 +37,13 @@ def run_repeats(
         for repeat in range(config.repeats):
             display.console.print(f"split {repeat + 1} of {config.repeats}")
             manifests = run_pipeline(
-                repeated(config, repeat), display, forced=forced, cluster=cluster
+                repeated(config, repeat),
+                display,
+                forced=forced,
+                cluster=cluster,
+                events=events,
             )
-            for row in manifests["evaluate"].details["table"]:
-                rows += [
-                    {"split": repeat, "method": row["method"], "metric": name, "value": value}
-                    for name, value in row.items()
-                    if name != "method" and not name.endswith("_std")
-                ]
+            rows += _rows(repeat, evaluation_tables(manifests))
     finally:
         cluster.close()
     table = pl.DataFrame(rows)
@@ -46,6 +51,22 @@ def run_repeats(
         with atomic_path(Path(config.store) / "repeats.parquet") as temporary:
             table.write_parquet(temporary)
     return manifests, table
+
+
+def _rows(split: int, tables: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "split": split,
+            "protocol": protocol,
+            "method": row["method"],
+            "metric": name,
+            "value": value,
+        }
+        for protocol, table in tables.items()
+        for row in table
+        for name, value in row.items()
+        if name != "method" and not name.endswith(SUFFIXES)
+    ]
 
 
 def repeated(config: PipelineConfig, repeat: int) -> PipelineConfig:
@@ -59,7 +80,7 @@ def repeated(config: PipelineConfig, repeat: int) -> PipelineConfig:
 
 
 def summarise(table: pl.DataFrame) -> pl.DataFrame:
-    """Mean and deviation over the splits, a row for every method and metric."""
-    return table.group_by("method", "metric", maintain_order=True).agg(
+    """Mean and deviation over the splits, a row for every protocol, method and metric."""
+    return table.group_by("protocol", "method", "metric", maintain_order=True).agg(
         mean=pl.col("value").mean(), deviation=pl.col("value").std(), splits=pl.len()
     )

@@ -7,16 +7,23 @@ import shutil
 import time
 from collections.abc import Collection
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
 
 from peg_core.errors import InputError
 from pipeline.artifact import AnyStore, open_store
 from pipeline.config import PipelineConfig
 from pipeline.manifest import Manifest
 from pipeline.plan import Action, Step, make_plan, needed_stages
-from pipeline.progress import RunDisplay
-from pipeline.stage import StageContext, no_comment
+from pipeline.progress import RunDisplay, StageLine
+from pipeline.run_history import recorded
+from pipeline.run_log import RunLog, open_run_log
+from pipeline.stage import StageContext, StageResult, no_comment
+from pipeline.stage_metrics import StageMetrics
 from pipeline.stages import STAGES
+from pipeline.storage import local_sizes
 from workers.cluster import Cluster, ClusterSettings
+from workers.metrics import report_stage
 
 
 def plan_run(
@@ -36,6 +43,7 @@ def run_pipeline(
     cluster: Cluster | None = None,
     target: str | None = None,
     only: Collection[str] | None = None,
+    events: TextIO | None = None,
 ) -> dict[str, Manifest]:
     """Run what the plan asks for; returns the manifests of all stages.
 
@@ -46,23 +54,30 @@ def run_pipeline(
         cluster: An open one that stays open; None: one of its own.
         target: Run this stage and what it needs, and nothing else.
         only: Run these stages alone; what they need exists.
+        events: Gets the lines of the run's log too.
     """
     store = open_store(config.store)
     plan_run(config, forced=forced, target=target)  # bad input is told before anything is written
     own = cluster is None
     cluster = cluster or open_cluster(config)
     manifests: dict[str, Manifest] = {}
-    with store.lease():
+    with (
+        store.lease(),
+        open_run_log(config.store, events) as log,
+        recorded(config, log) as history,
+    ):
         try:
             for step in plan_run(config, forced=forced, target=target):
                 if only is not None and step.stage.name not in only:
                     continue
                 if step.action is Action.REUSE:
                     display.reused(step.stage.name, step.reason)
+                    log.write("stage_reused", stage=step.stage.name, reason=step.reason)
                     found = store.find(step.stage.name, step.fingerprint)
                 else:
-                    found = _run_step(step, config, store, cluster, display)
+                    found = _run_step(step, config, store, cluster, display, log)
                 assert found is not None
+                history.add(found, step.action.value)
                 manifests[step.stage.name] = found
                 store.point_current(step.stage.name, step.fingerprint)
         finally:
@@ -78,20 +93,61 @@ def _run_step(
     store: AnyStore,
     cluster: Cluster,
     display: RunDisplay,
+    log: RunLog,
 ) -> Manifest:
     name = step.stage.name
-    line = display.start(name, step.reason)
-    started, clock = datetime.now(UTC), time.monotonic()
+    shown = display.start(name, step.reason)
+    log.write("stage_started", stage=name, reason=step.reason, fingerprint=step.fingerprint)
+    started, clock, retries = datetime.now(UTC), time.monotonic(), cluster.retries_seen
     folder = store.prepare(name, step.fingerprint, afresh=step.forced)
+    result = _execute(step, config, store, cluster, folder, log.watch(name, shown))
+    seconds = time.monotonic() - clock
+    own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = max(own_peak, result.peak_memory_bytes)
+    metrics = StageMetrics.of(
+        result.counts,
+        seconds=seconds,
+        bytes_written=sum(local_sizes(folder).values()),
+        peak_memory_bytes=peak,
+        retries=cluster.retries_seen - retries,
+    ).as_dict()
+    manifest = Manifest(
+        identity=step.identity,
+        fingerprint=step.fingerprint,
+        started=started.isoformat(timespec="seconds"),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        seconds=round(seconds, 3),
+        peak_memory_bytes=peak,
+        counts=result.counts,
+        details=result.details,
+        warnings=result.warnings,
+        metrics=metrics,
+    )
+    manifest = store.commit(manifest, folder)
+    display.finish(name, shown, manifest.seconds, manifest.counts)
+    _tell(manifest, config.name, display, log)
+    return manifest
+
+
+def _execute(
+    step: Step,
+    config: PipelineConfig,
+    store: AnyStore,
+    cluster: Cluster,
+    folder: Path,
+    line: StageLine,
+) -> StageResult:
+    """Fetch what the stage reads, and run it."""
     inputs = {
         other: store.fetch(other, fingerprint)
         for other, fingerprint in step.identity.inputs.items()
     }
     # only a stage that explains its reruns builds on its previous artifact: others need no copy
+    name = step.stage.name
     newest = store.newest(name) if step.stage.explain is not no_comment else None
     previous = (newest, store.fetch(name, newest.fingerprint)) if newest is not None else None
     try:
-        result = step.stage.run(
+        return step.stage.run(
             StageContext(config, folder, inputs, cluster, line, step.identity, previous)
         )
     except InputError:
@@ -102,23 +158,18 @@ def _run_step(
     except BaseException:
         line.close()
         raise
-    own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    manifest = Manifest(
-        identity=step.identity,
-        fingerprint=step.fingerprint,
-        started=started.isoformat(timespec="seconds"),
-        finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        seconds=round(time.monotonic() - clock, 3),
-        peak_memory_bytes=max(own_peak, result.peak_memory_bytes),
-        counts=result.counts,
-        details=result.details,
-        warnings=result.warnings,
+
+
+def _tell(manifest: Manifest, pipeline: str, display: RunDisplay, log: RunLog) -> None:
+    """What a stage cost and warns of, to the log, to Prometheus and to the user."""
+    name, seconds = manifest.identity.stage, manifest.seconds
+    log.write(
+        "stage_finished", stage=name, seconds=seconds, counts=manifest.counts, **manifest.metrics
     )
-    manifest = store.commit(manifest, folder)
-    display.finish(name, line, manifest.seconds, manifest.counts)
+    report_stage(pipeline, name, {"seconds": seconds, **manifest.metrics})
     for warning in manifest.warnings:
         display.warn(warning)
-    return manifest
+        log.write("warning", stage=name, text=warning)
 
 
 def open_cluster(config: PipelineConfig) -> Cluster:

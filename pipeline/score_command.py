@@ -20,7 +20,7 @@ from workers.cluster import Cluster, ClusterSettings
 from workers.score_tasks import ScoreRequest
 
 # What `peg score` never starts by itself: training takes long and needs its own decisions.
-TRAINED_BY_RUN = ("ingest", "features", "split", "encode", "train")
+TRAINED_BY_RUN = ("ingest", "features", "split", "encode", "train", "calibrate")
 # What the scores are based on, made where a run has not done so.
 SCORED_WITH = ("embed", "encode_all", "embed_all")
 

@@ -62,6 +62,15 @@ class Storage:
                     return None
                 raise
 
+    def read_text(self, name: str) -> str | None:
+        """The text, or None where there is no such file."""
+        with self._told("read", name):
+            try:
+                with self._filesystem.open_input_stream(self._path(name)) as stream:
+                    return str(stream.read().decode())
+            except FileNotFoundError:
+                return None
+
     def write_json(self, name: str, value: Any, *, pad_to: int = 0) -> None:
         """Write JSON, filled up with spaces to ``pad_to`` bytes.
 
@@ -75,9 +84,9 @@ class Storage:
             info = self._filesystem.get_file_info(self._path(name))
         return bool(info.type != pafs.FileType.NotFound)
 
-    def files(self, folder: str = "") -> list[StoredFile]:
+    def files(self, folder: str = "", *, recursive: bool = True) -> list[StoredFile]:
         """All files below ``folder``, sorted by name; none where it does not exist."""
-        found = self._infos(folder, recursive=True)
+        found = self._infos(folder, recursive=recursive)
         return sorted(
             (
                 StoredFile(info.path[len(self._base) + 1 :], info.size, info.mtime_ns or 0)

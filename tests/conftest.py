@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
+import secrets
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +21,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import polars as pl
+import psutil
 import pyarrow.fs as pafs
 import pytest
 import ray
@@ -313,3 +319,102 @@ def cutting_proxy(object_store: ObjectStore) -> Iterator[CuttingProxy]:
     proxy = CuttingProxy(object_store.port)
     yield proxy
     proxy.close()
+
+
+def server_port() -> int:
+    """A free port that no outgoing connection is given: Ray opens it seconds later."""
+    while True:
+        port = random.SystemRandom().randint(20_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            return port
+
+
+class RayNode:
+    """A `ray start --block` of its own: own ports, folder and token, beside any other Ray.
+
+    Args:
+        head: Address to join; none: this is the head of a new cluster.
+    """
+
+    def __init__(self, folder: Path, token: str, *, head: str | None = None, cpus: int = 2) -> None:
+        self.port, self.dashboard_port, self.metrics_port = (server_port() for _ in range(3))
+        self.address = head or f"127.0.0.1:{self.port}"
+        self.dashboard = f"http://127.0.0.1:{self.dashboard_port}"
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("RAY_")},
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": token,
+            "RAY_TMPDIR": str(folder),
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_metrics_report_interval_ms": "500",
+            # a lost node is noticed within seconds
+            "RAY_health_check_period_ms": "500",
+            "RAY_health_check_failure_threshold": "4",
+        }
+        place = [f"--address={head}"] if head else [
+            "--head", f"--port={self.port}", "--dashboard-host=127.0.0.1",
+            f"--dashboard-port={self.dashboard_port}", f"--ray-client-server-port={server_port()}",
+        ]  # fmt: skip
+        command = [
+            sys.executable, "-m", "ray.scripts.scripts", "start", "--block", *place,
+            "--node-ip-address=127.0.0.1", f"--num-cpus={cpus}", "--object-store-memory=80000000",
+            f"--dashboard-agent-listen-port={server_port()}", "--include-log-monitor=false",
+            f"--metrics-export-port={self.metrics_port}",
+        ]  # fmt: skip
+        self.log = folder / f"node-{self.metrics_port}.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                command, env=self.environment, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    def wait_for_jobs(self) -> None:
+        """Until the job server answers, if only to say that it wants a token."""
+        for _ in range(300):
+            assert self.process.poll() is None, self.log.read_text()
+            try:
+                urllib.request.urlopen(f"{self.dashboard}/api/jobs/none", timeout=5).close()
+            except urllib.error.HTTPError:
+                return
+            except OSError:
+                time.sleep(0.2)
+        raise AssertionError(self.log.read_text())
+
+    def kill(self) -> None:
+        """End the node and all its processes at once, as a power cut would."""
+        root = psutil.Process(self.process.pid)
+        for process in [root, *root.children(recursive=True)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.process.wait()
+
+
+@pytest.fixture(scope="session")
+def ray_head() -> Iterator[RayNode]:
+    """A cluster of one node with token authentication and a job server on loopback."""
+    # its sockets are below it, and their paths must be short
+    with tempfile.TemporaryDirectory(prefix="peg-ray-", dir="/tmp") as folder:
+        node = RayNode(Path(folder), secrets.token_hex(16))
+        try:
+            node.wait_for_jobs()
+            yield node
+        finally:
+            node.kill()
+
+
+@pytest.fixture(scope="session")
+def ray_node_class() -> type[RayNode]:
+    """To build clusters of several nodes."""
+    return RayNode
+
+
+@pytest.fixture(scope="session")
+def small_inputs() -> Callable[[Path], dict[str, object]]:
+    """Writes the inputs of the small pipeline to a folder and gives its settings."""
+
+    def write(folder: Path) -> dict[str, object]:
+        write_small_inputs(folder)
+        return small_settings(folder)
+
+    return write

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -58,10 +62,15 @@ class ClusterSettings:
 
 
 class Cluster:
-    """Starts or joins Ray when the first task needs it, and leaves at the end."""
+    """Starts or joins Ray when the first task needs it, and leaves at the end.
+
+    Attributes:
+        retries_seen: Tasks that had to run again because a worker or node was lost.
+    """
 
     def __init__(self, settings: ClusterSettings) -> None:
         self.settings = settings
+        self.retries_seen = 0
         self._connected = False
 
     def connect(self) -> None:
@@ -75,6 +84,8 @@ class Cluster:
             "runtime_env": {"env_vars": self._thread_limits()},
         }
         if self.settings.address is None:
+            # a Ray of its own, although another may run on this machine
+            options["address"] = "local"
             # one spare CPU: a restarted actor must not take the slot a retry waits for
             options["num_cpus"] = 1 + max(
                 self.settings.workers * self.settings.cpus_per_worker,
@@ -83,15 +94,16 @@ class Cluster:
             options["include_dashboard"] = self.settings.most_train_workers > 1
         else:
             options["address"] = self.settings.address
-            self._require_listener(self.settings.address)
+            self.require_listener(self.settings.address)
         try:
-            ray.init(**options)
+            with _own_termination():
+                ray.init(**options)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise ClusterUnreachable.at(self.settings.address, error) from error
         self._connected = True
 
     @staticmethod
-    def _require_listener(address: str) -> None:
+    def require_listener(address: str) -> None:
         """Ask the port before Ray does: Ray waits for minutes where nobody answers."""
         host, _, port = address.removeprefix("ray://").rpartition(":")
         if not port.isdigit():
@@ -109,6 +121,17 @@ class Cluster:
 
     def _thread_limits(self) -> dict[str, str]:
         return dict.fromkeys(THREAD_VARIABLES, str(self.settings.cpus_per_worker))
+
+
+@contextmanager
+def _own_termination() -> Iterator[None]:
+    """Keep the answer to a polite kill: Ray would put its own in place, which just exits."""
+    mine = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, mine)
 
 
 def pin_threads(count: int) -> None:

@@ -105,7 +105,8 @@ def _run(
                 running[remote.remote(task, shard.arguments, marker, threads)] = shard
             ready, _ = ray.wait(list(running), timeout=POLL_SECONDS)
             for reference in ready:
-                result = _collect(reference, running[reference])
+                result, retries = _collect(reference, running[reference])
+                cluster.retries_seen += retries
                 finished.append((running.pop(reference), result))
                 on_progress(TaskProgress(done + len(finished), total, result))
             if not ready:
@@ -116,9 +117,9 @@ def _run(
     return finished
 
 
-def _collect(reference: Any, shard: Shard) -> Result:
+def _collect(reference: Any, shard: Shard) -> tuple[Result, int]:
     try:
-        result: Result = ray.get(reference)
+        result: tuple[Result, int] = ray.get(reference)
     except RayTaskError as error:
         if isinstance(error.cause, PegError):
             raise error.cause from None
@@ -132,13 +133,24 @@ def _collect(reference: Any, shard: Shard) -> Result:
     return result
 
 
-def _run_shard(task: Task, arguments: dict[str, Any], marker: str, threads: int) -> Result:
-    """What runs in the worker: threads pinned, then the task, then its marker."""
+def _run_shard(
+    task: Task, arguments: dict[str, Any], marker: str, threads: int
+) -> tuple[Result, int]:
+    """What runs in the worker: threads pinned, then the task, then its marker.
+
+    Returns:
+        The result, and how often Ray had run the task before without coming to its end.
+    """
     pin_threads(threads)
     result = task(**arguments)
     result["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     write_json(Path(marker), result)
-    return result
+    return result, _attempts_before()
+
+
+def _attempts_before() -> int:
+    """Ray's public interface does not tell a task its attempt; its core does."""
+    return int(ray._private.worker.global_worker.core_worker.get_current_task_attempt_number())
 
 
 def _read_marker(markers: Path, shard: Shard) -> Result | None:

@@ -44,10 +44,13 @@ class Calibration:
         Args:
             prior: Share of links where the pairs come from; none: as in the fit.
         """
+        slope, intercept = self.line(prior=prior)
+        return _sigmoid(slope * logits.astype(np.float64) + intercept).astype(np.float32)
+
+    def line(self, *, prior: float | None = None) -> tuple[float, float]:
+        """Slope and intercept for pairs of which this share are links; none: as in the fit."""
         shift = 0.0 if prior is None else _logit(prior) - _logit(self.prior)
-        return _sigmoid(self.slope * logits.astype(np.float64) + self.intercept + shift).astype(
-            np.float32
-        )
+        return self.slope, self.intercept + shift
 
     def save(self, folder: Path) -> None:
         write_json(folder / FILE_NAME, dataclasses.asdict(self))

@@ -43,7 +43,7 @@ class Ranking(NamedTuple):
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    return {"evaluate": config.evaluate.model_dump(), "protocols": protocols(config)}
+    return {"evaluate": config.evaluate.model_dump(exclude={"on"}), "protocols": protocols(config)}
 
 
 def run(context: StageContext) -> StageResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pipeline.config import PipelineConfig
 from pipeline.stage import Stage, StageContext, StageResult
@@ -17,7 +17,9 @@ from workers.task_map import Shard, task_map
 
 def protocols(config: PipelineConfig) -> list[str]:
     """How test links are ranked, as asked for or by default."""
-    primary = "random" if config.split.test_negatives is None else "given"
+    primary: Literal["random", "given"] = (
+        "random" if config.split.test_negatives is None else "given"
+    )
     return list(dict.fromkeys(config.evaluate.protocol or [primary]))
 
 

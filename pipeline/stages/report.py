@@ -17,11 +17,10 @@ from pipeline.report.data import ReportData, StageRow
 from pipeline.stage import Stage, StageContext, StageResult
 from pipeline.stages.train import best_model
 from workers.evaluate_tasks import TEST_PAIRS
-from workers.score_tasks import HISTOGRAM_BINS
 
 INPUTS = (
     "ingest", "features", "split", "encode", "train", "embed", "calibrate", "negatives",
-    "evaluate", "encode_all", "embed_all", "score", "index", "recommend",
+    "evaluate", "other_evaluate", "encode_all", "embed_all", "score", "index", "recommend",
 )  # fmt: skip
 
 
@@ -45,7 +44,7 @@ def run(context: StageContext) -> StageResult:
             StageRow(name, manifest.fingerprint, "done", manifest.seconds, manifest.counts)
             for name, manifest in found.items()
         ],
-        metrics=found["evaluate"].details["table"],
+        metrics=evaluation_tables(found),
         epochs=pl.read_parquet(context.inputs["train"] / "epochs.parquet").to_dicts(),
         test_labels=pairs["label"].to_numpy(),
         test_scores=pairs["score"].to_numpy(),
@@ -58,6 +57,15 @@ def run(context: StageContext) -> StageResult:
     html = build_report(data)
     (context.folder / "report.html").write_text(html, encoding="utf-8")
     return StageResult(counts={"bytes": len(html)})
+
+
+def evaluation_tables(found: dict[str, Manifest]) -> dict[str, list[dict[str, Any]]]:
+    """Metrics by protocol, those on another graph last."""
+    tables: dict[str, list[dict[str, Any]]] = dict(found["evaluate"].details["table"])
+    if "other_evaluate" in found:
+        for protocol, rows in found["other_evaluate"].details["table"].items():
+            tables[f"{protocol}, other graph"] = rows
+    return tables
 
 
 def _histogram(score: Manifest | None) -> tuple[Any, Any] | None:

@@ -18,6 +18,7 @@ from peg_core.graph.edge_table import (
 )
 from peg_core.graph.id_types import BINARY, TEXT
 from peg_core.inference.candidate_batch import ScoreColumns
+from peg_core.metrics.calibration import Calibration
 from pipeline.config import PipelineConfig, ScoreConfig
 from pipeline.progress import StageProgress
 from pipeline.stage import Stage, StageContext, StageResult
@@ -74,9 +75,10 @@ def score_candidates(
     return _result(results, score)
 
 
-def score_columns(score: ScoreConfig) -> ScoreColumns:
+def score_columns(score: ScoreConfig, calibration: Calibration | None = None) -> ScoreColumns:
     """What the workers have to know of the configuration."""
-    return ScoreColumns(score.source, score.target, tuple(score.columns), score.on_unknown)
+    line = (1.0, 0.0) if calibration is None else calibration.line(prior=score.prior)
+    return ScoreColumns(score.source, score.target, tuple(score.columns), score.on_unknown, line)
 
 
 def score_request(config: PipelineConfig, inputs: dict[str, Path]) -> ScoreRequest:
@@ -94,7 +96,7 @@ def score_request(config: PipelineConfig, inputs: dict[str, Path]) -> ScoreReque
         model=model,
         embeddings=embedding_file(embedded, config),
         num_encodings=len(config.encodings),
-        columns=score_columns(score),
+        columns=score_columns(score, Calibration.open(inputs["calibrate"] / model.name)),
     )
 
 
@@ -185,8 +187,8 @@ class _RowProgress:
 
 STAGE = Stage(
     "score",
-    2,
-    ("ingest", "split", "encode", "train", "embed", "encode_all", "embed_all"),
+    3,
+    ("ingest", "split", "encode", "train", "embed", "calibrate", "encode_all", "embed_all"),
     settings,
     run,
     files,

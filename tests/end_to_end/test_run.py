@@ -11,7 +11,8 @@ from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
 from peg_core.heuristics import HEURISTICS
-from peg_core.inference.pair_scoring import PairScorer, probabilities
+from peg_core.inference.pair_scoring import PairScorer
+from peg_core.metrics.calibration import Calibration
 from peg_core.models.model_file import load_model
 from pipeline.plan import Action
 from pipeline.runner import plan_run, run_pipeline
@@ -61,7 +62,9 @@ def test_edges_become_scores_metrics_and_a_report(finished):
         [np.load(current / "encode_all" / "encoding-0" / "all.npy")],
         connected_components(graph)[1],
     )
-    np.testing.assert_allclose(known["score"], probabilities(scorer.logits(*pairs)), atol=1e-6)
+    calibration = Calibration.open(current / "calibrate" / "seed-0")
+    expected = calibration.probabilities(scorer.logits(*pairs))
+    np.testing.assert_allclose(known["score"], expected, atol=1e-6)
 
     # counted: no held-out link in the training graph, in an encoding, or in the messages
     assert manifests["split"].counts["valid_leaks"] == 0

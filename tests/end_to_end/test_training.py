@@ -98,3 +98,41 @@ def test_several_splits_are_summed_up(cluster, small_pipeline, display):
     assert values[0] != values[1]
     written = pl.read_parquet(Path(config.store) / "repeats.parquet")
     assert written.equals(table)
+
+
+def test_a_model_is_evaluated_on_a_graph_it_never_saw(cluster, small_pipeline, display, tmp_path):
+    nodes = pl.read_parquet(small_pipeline.graph.nodes)
+    edges = pl.read_parquet(small_pipeline.graph.edges)
+    folder = tmp_path / "other"
+    folder.mkdir()
+    shifted = edges.with_columns(pl.col("src") + 5000, pl.col("dst") + 5000)
+    shifted.sample(fraction=0.8, seed=3).write_parquet(folder / "edges.parquet")
+    nodes.with_columns(pl.col("id") + 5000).write_parquet(folder / "nodes.parquet")
+    other = small_pipeline.graph.model_copy(
+        update={"edges": str(folder / "edges.parquet"), "nodes": str(folder / "nodes.parquet")}
+    )
+    config = with_training(small_pipeline, epochs=4)
+    config = type(config)(
+        **{
+            **config.model_dump(),
+            "features": {"reduce": "random"},
+            "evaluate": {"on": other.model_dump(), "heuristics": ["common_neighbours"]},
+        }
+    )
+    manifests = run_pipeline(config, display)
+    assert manifests["other_evaluate"].counts["test_auc"] > 0.6
+    assert manifests["other_split"].counts["test_leaks"] == 0
+    assert manifests["other_encode"].counts["leaked_links"] == 0
+    assert manifests["other_encode"].counts["graphs"] == 1
+    assert manifests["other_embed"].identity.inputs["train"] == manifests["train"].fingerprint
+    pairs = Path(config.store) / "current/other_evaluate/seed-0/test_pairs/*.parquet"
+    assert pl.read_parquet(pairs)["src"].min() >= 5000
+    page = (Path(config.store) / "current/report/report.html").read_text()
+    assert "other graph" in page
+
+
+def test_principal_components_of_two_graphs_are_refused(small_pipeline):
+    values = small_pipeline.model_dump()
+    values["evaluate"] = {"on": values["graph"]}
+    with pytest.raises(ValueError, match="one projection for both graphs"):
+        type(small_pipeline)(**values)

@@ -12,7 +12,23 @@ def invoke(*arguments):
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["run"], ["plan"], ["status"], ["config"], ["generate"], ["generate", "rmat"]]
+    "arguments",
+    [
+        [],
+        ["run"],
+        ["plan"],
+        ["status"],
+        ["config"],
+        ["generate"],
+        ["generate", "rmat"],
+        ["submit"],
+        ["jobs"],
+        ["schedule"],
+        ["schedule", "add"],
+        ["history"],
+        ["gc"],
+        ["doctor"],
+    ],
 )
 def test_help_teaches(arguments):
     result = invoke(*arguments, "--help")

@@ -1,0 +1,185 @@
+"""A node of the cluster is lost, with all that runs on it; the run goes on and nothing differs."""
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+from safetensors import safe_open
+
+from pipeline.config import PipelineConfig
+from pipeline.runner import plan_run
+from pipeline.stages import STAGES
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+CHECKPOINT_EVERY = 5
+# Timings, memory and when things happened differ from run to run; the report shows them.
+NOT_COMPARED = {"manifest.json", "report.html", "progress.json"}
+
+
+class TwoNodes:
+    """A head that runs the driver, and one node that runs the tasks."""
+
+    def __init__(self, node_class, folder):
+        self._node_class, self._folder = node_class, folder
+        self._token = secrets.token_hex(16)
+        self.head = node_class(folder, self._token, cpus=0)
+        self.head.wait_for_jobs()
+        self.worker = self._start()
+
+    def _start(self):
+        return self._node_class(self._folder, self._token, head=self.head.address, cpus=2)
+
+    def lose_worker(self):
+        """The node goes at once; some time later another one joins."""
+        self.worker.kill()
+        self.worker = self._start()
+
+    def run(self, config, store):
+        command = ["run", str(config), "--set", f"cluster.address={self.head.address}",
+                   "--set", f"store={store}"]  # fmt: skip
+        return subprocess.Popen(
+            [sys.executable, "-m", "pipeline", *command],
+            env={**self.head.environment, "RAY_ADDRESS": self.head.address},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def close(self):
+        self.worker.kill()
+        self.head.kill()
+
+
+@pytest.fixture(scope="module")
+def two_nodes(ray_node_class):
+    with tempfile.TemporaryDirectory(prefix="peg-ray-", dir="/tmp") as folder:
+        nodes = TwoNodes(ray_node_class, Path(folder))
+        yield nodes
+        nodes.close()
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(two_nodes, tmp_path_factory, small_inputs):
+    """A pipeline with many small shards, run once without a loss: its file and its store."""
+    folder = tmp_path_factory.mktemp("node-loss")
+    settings = small_inputs(folder)
+    pairs = np.random.default_rng(1).integers(0, 120, size=(4000, 2))
+    candidates = pl.DataFrame({"src": pairs[:, 0], "dst": pairs[:, 1]})
+    candidates.write_parquet(folder / "candidates.parquet", row_group_size=100)
+    settings |= {
+        "store": str(folder / "whole"),
+        "split": {"folds": 8, "seed": 1},
+        "encodings": [{"kind": "le", "dimensions": 4}, {"kind": "le", "dimensions": 6}],
+        "train": {"epochs": 40, "patience": 40, "checkpoint_every": CHECKPOINT_EVERY},
+        "cluster": {"workers": 2, "retries": 3},
+    }
+    settings["score"]["shard_rows"] = 100
+    config = folder / "small.yaml"
+    config.write_text(yaml.safe_dump(settings))
+    process = two_nodes.run(config, folder / "whole")
+    output, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, output
+    return config, folder / "whole"
+
+
+def before(stage, whole, store):
+    """A store that has all that comes before the stage."""
+    shutil.copytree(whole, store, symlinks=True)
+    names = list(STAGES)
+    for name in names[names.index(stage) :]:
+        shutil.rmtree(store / name)
+        (store / "current" / name).unlink()
+
+
+def contents(store):
+    """Every file of every artifact, by stage and name; markers without their measurements."""
+    found = {}
+    for link in (store / "current").iterdir():
+        for path in sorted(link.resolve().rglob("*")):
+            if path.is_dir() or path.name in NOT_COMPARED:
+                continue
+            data = path.read_bytes()
+            if path.parent.name == "done":
+                marker = json.loads(data)
+                for key in ("peak_memory_bytes", "out"):
+                    marker.pop(key, None)
+                data = json.dumps(marker).encode()
+            found[f"{link.name}/{path.relative_to(link.resolve())}"] = data
+    return found
+
+
+def lose_node_during(stage, sign, two_nodes, uninterrupted, tmp_path):
+    """Run the stage and what follows; the node goes when the stage shows its first sign.
+
+    Returns:
+        The store, the folder of the stage and what is read of ``progress.json`` after the loss.
+    """
+    config, whole = uninterrupted
+    store = tmp_path / "store"
+    before(stage, whole, store)
+    settings = PipelineConfig(**{**yaml.safe_load(config.read_text()), "store": str(store)})
+    [step] = [step for step in plan_run(settings) if step.stage.name == stage]
+    folder = store / stage / step.fingerprint
+    process = two_nodes.run(config, store)
+    while not list(folder.glob(sign)):
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.002)
+    saved = saved_epoch(folder)
+    two_nodes.lose_worker()
+    assert not (folder / "manifest.json").exists(), "the stage was done before the node was lost"
+    epochs = []
+    while process.poll() is None:
+        epochs += [json.loads(file.read_text())["epoch"] for file in folder.glob("*/progress.json")]
+        time.sleep(0.01)
+    output = process.stdout.read()
+    assert process.returncode == 0, output
+    return store, folder, (saved, epochs)
+
+
+def saved_epoch(folder):
+    """The epochs of the last checkpoint, where there is one."""
+    for file in folder.glob("seed-0/checkpoint.safetensors"):
+        with safe_open(file, framework="np") as opened:
+            return json.loads(opened.metadata()["state"])["epoch"]
+    return 0
+
+
+@pytest.mark.parametrize(("stage", "sign"), [("encode", "done/*.json"), ("score", "done/*.json")])
+def test_a_node_lost_in_a_stage_of_shards_changes_no_byte(
+    stage, sign, two_nodes, uninterrupted, tmp_path
+):
+    store, _, _ = lose_node_during(stage, sign, two_nodes, uninterrupted, tmp_path)
+    assert contents(store) == contents(uninterrupted[1])
+
+
+def test_a_node_lost_in_training_costs_at_most_the_epochs_since_the_checkpoint(
+    two_nodes, uninterrupted, tmp_path
+):
+    store, folder, (saved, epochs) = lose_node_during(
+        "train", "seed-0/checkpoint.safetensors", two_nodes, uninterrupted, tmp_path
+    )
+    assert saved >= CHECKPOINT_EVERY
+    assert min(epochs) >= saved - 1  # epochs count from 0
+    assert json.loads((folder / "manifest.json").read_text())["metrics"]["retries"] >= 1
+    resumed, whole = (
+        json.loads(next(place.glob("train/*/seed-0/training.json")).read_text())
+        for place in (store, uninterrupted[1])
+    )
+    assert [row["epoch"] for row in resumed["history"]] == [
+        row["epoch"] for row in whole["history"]
+    ]
+    for name in ("loss", "valid_auc"):
+        mine, theirs = ([row[name] for row in run["history"]] for run in (resumed, whole))
+        np.testing.assert_allclose(mine, theirs, rtol=1e-3)
+    assert os.path.exists(store / "current" / "score")

@@ -1,0 +1,145 @@
+"""Jobs on a real cluster: `ray start --head` with a token, dashboard on loopback."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from datetime import UTC, datetime
+
+import polars as pl
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from pipeline.cli import cli
+from pipeline.schedule_daemon import ScheduleDaemon
+from pipeline.schedule_store import ScheduleStore
+from pipeline.tick import Tick, TickState
+from workers.job_client import JobAccessDenied, JobClient, JobExists
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+
+@pytest.fixture(autouse=True)
+def environment(ray_head, monkeypatch, tmp_path):
+    """What a user has: the token in the environment, and an address for other tools of Ray."""
+    for name in [name for name in os.environ if name.startswith("RAY_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("RAY_AUTH_TOKEN", ray_head.environment["RAY_AUTH_TOKEN"])
+    # Ray would take this address rather than the one that is asked for
+    monkeypatch.setenv("RAY_ADDRESS", "http://127.0.0.1:1")
+
+
+def peg(*arguments):
+    return CliRunner().invoke(cli, [str(item) for item in arguments], catch_exceptions=False)
+
+
+def wait_until(condition, what):
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"waited in vain for {what}")
+
+
+def scrape(node):
+    """What Prometheus would read from the node."""
+    place = f"http://127.0.0.1:{node.metrics_port}/metrics"
+    return urllib.request.urlopen(place, timeout=10).read().decode()
+
+
+def test_a_stopped_job_is_refused_under_its_id_and_goes_on_under_another(small_config, ray_head):
+    store = small_config.parent / "store"
+    address = ("--address", ray_head.dashboard)
+    first = peg("submit", small_config, *address, "--no-wait")
+    job = first.output.split()[0]
+    wait_until(lambda: list(store.glob("split/*/manifest.json")), "the split")
+    wait_until(lambda: "ray_peg_stage_rows{" in scrape(ray_head), "metrics of finished stages")
+    [rows] = [line for line in scrape(ray_head).splitlines()
+              if line.startswith("ray_peg_stage_rows{") and 'stage="ingest"' in line]  # fmt: skip
+    assert 'pipeline="small"' in rows
+    assert "stopped" in peg("jobs", "stop", job, *address).output
+    assert not list(store.glob("report/*/manifest.json"))
+    with pytest.raises(JobExists, match=f"{job} exists already and is STOPPED"):
+        peg("submit", small_config, *address)
+
+    done = peg("submit", small_config, *address, "--id", "second", "--with-package")
+    assert done.exit_code == 0, done.output
+    second = done.output.split()[0]
+    reused = [line.split()[0] for line in done.output.splitlines() if " reused " in line]
+    assert reused[:3] == ["ingest", "features", "split"]
+    assert "report     done" in done.output
+    assert done.output.rstrip().endswith(f"succeeded  {second}")
+    assert (store / "current" / "report" / "report.html").exists()
+
+    listed = json.loads(peg("jobs", "list", "--json", *address).output)
+    states = {row["submission_id"]: row["status"] for row in listed}
+    assert (states[job], states[second]) == ("STOPPED", "SUCCEEDED")
+    shown = peg("jobs", "logs", second, *address)
+    assert "report     done" in shown.output
+    history = pl.read_parquet(store / "history" / "*.parquet")
+    assert set(history.filter(run=job)["outcome"]) == {"interrupted"}
+    [score] = history.filter(run=second, stage="score").to_dicts()
+    assert (score["action"], score["rows"], score["outcome"]) == ("run", 600, "succeeded")
+
+    token = ray_head.environment["RAY_AUTH_TOKEN"]
+    assert not [output for output in (first, done, shown) if token in output.output]
+    kept = [path for path in small_config.parent.rglob("*") if path.is_file()]
+    assert not [path for path in kept if token.encode() in path.read_bytes()]
+
+
+def test_a_scheduled_job_is_submitted_once_and_its_end_is_seen(small_config, ray_head):
+    """The edges are missing, so that the job ends soon."""
+    (small_config.parent / "edges.parquet").unlink()
+    schedule = ["schedule", "add", small_config, "--every", "1h", "--address", ray_head.dashboard]
+    assert peg(*schedule).exit_code == 0
+    store = ScheduleStore(str(small_config.parent / "store"))
+    daemon = ScheduleDaemon(store)
+    tick = daemon.ask(Tick.of(store.get("small"), datetime.now(UTC), store.store, kind="manual"))
+    daemon.step(datetime.now(UTC))
+    [running] = store.ticks()
+    assert running.state is TickState.RUNNING
+    # as if the daemon had ended between the submission and its record
+    store.save(running.change(state=TickState.STARTING))
+    again = ScheduleDaemon(store)
+    wait_until(lambda: again.step(datetime.now(UTC)) or again.is_idle, "the end of the job")
+    [ended] = store.ticks()
+    assert (ended.state, ended.exit_code, ended.attempt) == (TickState.FAILED, 1, 1)
+    jobs = [job.submission_id for job in JobClient(ray_head.dashboard).jobs()]
+    assert [name for name in jobs if name.startswith("small-2")] == [tick.submission_id]
+
+
+def test_a_job_that_fails_gives_its_exit_code(small_config, ray_head):
+    settings = yaml.safe_load(small_config.read_text())
+    settings["graph"]["edges"] = str(small_config.parent / "nothing.parquet")
+    small_config.write_text(yaml.safe_dump(settings))
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeline", "submit", small_config, "--address", ray_head.dashboard],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "no Parquet file at" in done.stdout
+    status = peg("jobs", "status", done.stdout.split()[0], "--address", ray_head.dashboard)
+    assert "failed" in status.output
+    assert "exit code 1" in status.output
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [(None, "asks for a token, none was found"), ("wrong", "refused the token")],
+)
+def test_a_client_without_the_token_is_refused(
+    token, message, small_config, ray_head, monkeypatch, tmp_path
+):
+    monkeypatch.delenv("RAY_AUTH_TOKEN")
+    if token:
+        file = tmp_path / "token"
+        file.write_text(token)
+        file.chmod(0o600)
+        monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(file))
+    with pytest.raises(JobAccessDenied, match=message):
+        peg("submit", small_config, "--address", ray_head.dashboard)

@@ -1,0 +1,58 @@
+"""A job on a Ray cluster: what is asked for, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FINISHED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
+STOPPED_EXIT_CODE = 130
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """A command to run on the head node of a cluster.
+
+    Args:
+        working_dir: Folder that is copied to the cluster; the command runs in the copy.
+        excludes: What is not copied, in the notation of ``.gitignore``.
+        packages: Python packages that are copied too.
+        environment: Variables; the cluster keeps them readable, so no secrets.
+        driver_cpus: CPUs set aside for the command itself, which only waits for tasks.
+    """
+
+    submission_id: str
+    entrypoint: str
+    working_dir: Path
+    excludes: Sequence[str] = ()
+    packages: Sequence[Path] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    driver_cpus: float = 0
+    driver_memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class JobState:
+    """What a cluster says of a job; times in seconds since 1970."""
+
+    submission_id: str
+    status: str
+    message: str
+    entrypoint: str
+    started: float | None
+    finished: float | None
+    driver_exit_code: int | None
+    metadata: dict[str, str]
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in FINISHED
+
+    @property
+    def exit_code(self) -> int:
+        """That of the command; 130 for a job that was stopped."""
+        if self.status == "STOPPED":
+            return STOPPED_EXIT_CODE
+        return 0 if self.status == "SUCCEEDED" else self.driver_exit_code or 1
