@@ -34,4 +34,8 @@ def large_encoder(settings: ClusterSettings, request: EncodeRequest) -> LargeEnc
     if request.kind != "deepwalk":
         return None
     solver = DeepWalk(**request.parameters).choose_solver(nodes)
-    return {"netsmf": encode_large_netsmf, "sgns": encode_large_skip_gram}.get(solver)
+    by_solver: dict[str, LargeEncoder] = {
+        "netsmf": encode_large_netsmf,
+        "sgns": encode_large_skip_gram,
+    }
+    return by_solver.get(solver)

@@ -44,7 +44,8 @@ def fold_layer(model: LinkPredictor, layer: int) -> FoldedLayer | None:
         return None
     if model.rule.measure == "inner":
         return None
-    first, second = convolution.gate[0], convolution.gate[2]
+    gate: Any = convolution.gate
+    first, second = gate[0], gate[2]
     residual = convolution.residual
     last = layer == len(model.layers) - 1
     return FoldedLayer(

@@ -58,10 +58,8 @@ class PairScorer:
 
     def logits(self, source: IntArray, target: IntArray, *, chunk: int = 65_536) -> FloatArray:
         """One logit a pair, [num_pairs]; with torch in chunks, so that memory stays flat."""
-        source = np.ascontiguousarray(source, dtype=np.int64)
-        target = np.ascontiguousarray(target, dtype=np.int64)
-        self._check_nodes(source)
-        self._check_nodes(target)
+        source = self._checked(source)
+        target = self._checked(target)
         out = np.empty(len(source), dtype=np.float32)
         if self._head is None:
             for start in range(0, len(source), chunk):
@@ -117,13 +115,14 @@ class PairScorer:
         )
         return logits.numpy()
 
-    def _check_nodes(self, nodes: npt.NDArray[np.int64]) -> None:
-        """The kernel does not look: a wrong index would read anything."""
+    def _checked(self, nodes: IntArray) -> npt.NDArray[np.int64]:
+        """Indices as the kernel reads them; it does not look: a wrong one would read anything."""
         if len(nodes) and (nodes.min() < 0 or nodes.max() >= self.graph.num_nodes):
             raise PegError(
                 f"node indices must lie in 0 .. {self.graph.num_nodes - 1:,}, "
                 f"found {int(nodes.min()):,} .. {int(nodes.max()):,}"
             )
+        return np.ascontiguousarray(nodes, dtype=np.int64)
 
 
 def probabilities(logits: FloatArray) -> FloatArray:

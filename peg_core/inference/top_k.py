@@ -49,12 +49,12 @@ class Recommender:
 
     def recommend(self, nodes: IntArray) -> Recommendations:
         """The best ``top_k`` candidates of every node, fewer where there are not as many."""
-        nodes = np.asarray(nodes, dtype=np.int64)
-        found = [nearby_nodes(self.scorer.graph, self.known, nodes, count=self.nearby)]
-        found += [index.search(nodes, count=self.nearest) for index in self.indexes]
+        asked: npt.NDArray[np.int64] = np.asarray(nodes, dtype=np.int64)
+        found = [nearby_nodes(self.scorer.graph, self.known, asked, count=self.nearby)]
+        found += [index.search(asked, count=self.nearest) for index in self.indexes]
         candidates = np.concatenate(found, axis=1)
-        place = np.repeat(np.arange(len(nodes)), candidates.shape[1])
-        return self._best(nodes, place, candidates.ravel())
+        place = np.repeat(np.arange(len(asked)), candidates.shape[1])
+        return self._best(asked, place, candidates.ravel())
 
     def exhaust(self, node: int) -> Recommendations:
         """The best of all nodes: slow, to compare with."""
