@@ -44,7 +44,7 @@ def exact_matrix(graph: GraphStore, *, window: int, negatives: int) -> SparseMat
             current, following = following, current
         rows = np.ascontiguousarray(current.T[: len(nodes)])  # [nodes, num_nodes]
         factors = scale * inverse[nodes]
-        kept = map_spans(lambda i, r=rows, f=factors: _keep(r[i], f[i]), range(len(nodes)))
+        kept = map_spans(lambda pair: _keep(*pair), list(zip(rows, factors, strict=True)))
         lengths.append(np.array([len(own) for own, _ in kept], dtype=np.int64))
         indices += [own for own, _ in kept]
         values += [value for _, value in kept]
