@@ -33,9 +33,8 @@ def large_encoder(settings: ClusterSettings, request: EncodeRequest) -> LargeEnc
         return encode_large_skip_gram
     if request.kind != "deepwalk":
         return None
-    solver = DeepWalk(**request.parameters).choose_solver(nodes)
-    by_solver: dict[str, LargeEncoder] = {
+    solvers: dict[str, LargeEncoder] = {
         "netsmf": encode_large_netsmf,
         "sgns": encode_large_skip_gram,
     }
-    return by_solver.get(solver)
+    return solvers.get(DeepWalk(**request.parameters).choose_solver(nodes))

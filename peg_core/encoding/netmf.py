@@ -6,9 +6,6 @@ sampling factorises ``log(volume / (b T) sum_r P^r D^-1)``.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import numba
 import numpy as np
 import numpy.typing as npt
@@ -47,17 +44,13 @@ def exact_matrix(graph: GraphStore, *, window: int, negatives: int) -> SparseMat
             current, following = following, current
         rows = np.ascontiguousarray(current.T[: len(nodes)])  # [nodes, num_nodes]
         factors = scale * inverse[nodes]
-        kept = map_spans(partial(_keep_row, rows, factors), range(len(nodes)))
+        kept = map_spans(lambda pair: _keep(*pair), list(zip(rows, factors, strict=True)))
         lengths.append(np.array([len(own) for own, _ in kept], dtype=np.int64))
         indices += [own for own, _ in kept]
         values += [value for _, value in kept]
     return SparseMatrix(
         np.cumsum(np.concatenate(lengths)), np.concatenate(indices), np.concatenate(values)
     )
-
-
-def _keep_row(rows: FloatArray, factors: FloatArray, row: int) -> Any:
-    return _keep(rows[row], factors[row])
 
 
 @numba.njit(cache=True, nogil=True)

@@ -69,7 +69,7 @@ def find_slopes(
     loss = 0.0
     for t in range(count):
         product = products[t]
-        position = np.int64(
+        position = int(
             (product + np.float32(LARGEST_PRODUCT)) * np.float32(TABLE_SIZE / (2 * LARGEST_PRODUCT))
         )
         position = min(max(position, np.int64(0)), np.int64(TABLE_SIZE - 1))

@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from peg_core.encoding import ENCODERS, DeepWalk, Line, Node2Vec
 from peg_core.encoding.laplacian_eigenmaps import WeightNotPositive
+from peg_core.encoding.row_length import PositionsNotFinite, place_rows
 from peg_core.encoding.walk_training import TrainingState, WalkTraining
 from peg_core.graph.graph_store import GraphStore
 
@@ -140,6 +141,15 @@ def test_a_killed_training_goes_on(encoder, two_communities, tmp_path, monkeypat
     np.testing.assert_array_equal(resumed.positions, expected.positions)
     assert resumed.report == expected.report
     assert 0 not in passes
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+@pytest.mark.parametrize("rows", ["unit", "plain"])
+def test_positions_that_are_not_finite_are_refused(value, rows, two_communities):
+    table = np.ones((60, 8), dtype=np.float32)
+    table[7, 3] = value
+    with pytest.raises(PositionsNotFinite, match="lower `learning_rate`"):
+        place_rows(table, two_communities, dimensions=8, rows=rows)
 
 
 @pytest.mark.parametrize(
