@@ -95,7 +95,7 @@ def run(config: Path, overrides: tuple[str, ...], start_from: str | None, force:
         console.print(f"\nmean ± deviation over {loaded.repeats} splits:")
         for row in summarise(repeats).iter_rows(named=True):
             console.print(
-                f"  {row['method']:<24}{row['metric']:<20}"
+                f"  {row['protocol']:<8}{row['method']:<24}{row['metric']:<20}"
                 f"{row['mean']:.4f} ± {row['deviation']:.4f}"
             )
 

@@ -13,6 +13,7 @@ from peg_core.object_url import is_url
 from pipeline.config import PipelineConfig
 from pipeline.manifest import Manifest
 from pipeline.progress import RunDisplay
+from pipeline.report.data import SUFFIXES
 from pipeline.runner import open_cluster, run_pipeline
 
 
@@ -22,7 +23,7 @@ def run_repeats(
     """Run ``config.repeats`` splits, each with the next seed of split and training.
 
     Returns:
-        The manifests of the last run, and a row for every split, method and metric.
+        The manifests of the last run, and a row for every split, protocol, method and metric.
     """
     cluster = open_cluster(config)
     rows: list[dict[str, Any]] = []
@@ -33,11 +34,18 @@ def run_repeats(
             manifests = run_pipeline(
                 repeated(config, repeat), display, forced=forced, cluster=cluster
             )
-            for row in manifests["evaluate"].details["table"]:
+            for protocol, methods in manifests["evaluate"].details["table"].items():
                 rows += [
-                    {"split": repeat, "method": row["method"], "metric": name, "value": value}
+                    {
+                        "split": repeat,
+                        "protocol": protocol,
+                        "method": row["method"],
+                        "metric": name,
+                        "value": value,
+                    }
+                    for row in methods
                     for name, value in row.items()
-                    if name != "method" and not name.endswith("_std")
+                    if name != "method" and not name.endswith(SUFFIXES)
                 ]
     finally:
         cluster.close()
@@ -59,7 +67,7 @@ def repeated(config: PipelineConfig, repeat: int) -> PipelineConfig:
 
 
 def summarise(table: pl.DataFrame) -> pl.DataFrame:
-    """Mean and deviation over the splits, a row for every method and metric."""
-    return table.group_by("method", "metric", maintain_order=True).agg(
+    """Mean and deviation over the splits, a row for every protocol, method and metric."""
+    return table.group_by("protocol", "method", "metric", maintain_order=True).agg(
         mean=pl.col("value").mean(), deviation=pl.col("value").std(), splits=pl.len()
     )

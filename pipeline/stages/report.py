@@ -17,7 +17,6 @@ from pipeline.report.data import ReportData, StageRow
 from pipeline.stage import Stage, StageContext, StageResult
 from pipeline.stages.train import best_model
 from workers.evaluate_tasks import TEST_PAIRS
-from workers.score_tasks import HISTOGRAM_BINS
 
 INPUTS = (
     "ingest", "features", "split", "encode", "train", "embed", "calibrate", "negatives",
