@@ -72,7 +72,7 @@ def find_slopes(
         position = int(
             (product + np.float32(LARGEST_PRODUCT)) * np.float32(TABLE_SIZE / (2 * LARGEST_PRODUCT))
         )
-        position = min(max(position, np.int64(0)), np.int64(TABLE_SIZE - 1))
+        position = min(max(position, 0), TABLE_SIZE - 1)
         inside = abs(product) < LARGEST_PRODUCT
         if t == 0:
             loss += losses[position]
