@@ -30,7 +30,10 @@ LOCATIONS = (
     "split.test_edges",
     "split.valid_negatives",
     "split.test_negatives",
+    "evaluate.on.edges",
+    "evaluate.on.nodes",
     "score.candidates",
+    "recommend.nodes",
 )
 # Data are read from their own place, and a copy of the folder may be read by all jobs.
 EXCLUDES = (

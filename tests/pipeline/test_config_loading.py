@@ -154,10 +154,10 @@ def test_an_unknown_key_gets_the_nearest_and_all_known_ones():
     line = the_problem(MINIMAL + "evaluate:\n  hit: [20]\n")
     assert line == (
         "run.yaml:6: evaluate.hit: unknown key 'hit'; known: hits, intervals, protocol, "
-        "negatives_per_positive, heuristics; did you mean 'hits'?"
+        "negatives_per_positive, heuristics, on; did you mean 'hits'?"
     )
     assert re.search(
-        r"known: name, store, graph, .*, cluster; did you mean 'train'\?",
+        r"known: name, store, repeats, graph, .*, cluster; did you mean 'train'\?",
         the_problem(MINIMAL + "trian: {}\n"),
     )
 

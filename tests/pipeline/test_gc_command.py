@@ -39,8 +39,9 @@ def test_a_dry_run_lists_and_leaves_everything(small_config):
     old = fill(small_config, "train.lr=0.5", day=1)
     fill(small_config, day=2)
     shown = peg("gc", small_config, "--keep", "0")
-    # training, embedding, evaluation, embed_all, scoring and the report depend on the rate
-    assert "6 of 17 artifacts" in shown.output
+    # training, embedding, calibration, evaluation, embed_all, scoring and the report depend on the
+    # rate
+    assert "7 of 19 artifacts" in shown.output
     assert "add --delete" in shown.output
     assert all(folder.exists() for folder in old)
 
@@ -51,8 +52,8 @@ def test_what_the_file_reaches_stays_and_the_rest_goes(small_config):
     assert peg("gc", small_config, "--keep", "0", "--delete").exit_code == 0
     assert all(folder.exists() for folder in new)
     gone = [folder.parent.name for folder in old if not folder.exists()]
-    assert gone == ["train", "embed", "evaluate", "embed_all", "score", "report"]
-    assert [step.action.value for step in plan_run(load_config(small_config))] == ["reuse"] * 11
+    assert gone == ["train", "embed", "calibrate", "evaluate", "embed_all", "score", "report"]
+    assert [step.action.value for step in plan_run(load_config(small_config))] == ["reuse"] * 12
 
 
 def test_the_newest_of_each_stage_stay(small_config):

@@ -51,14 +51,16 @@ def test_the_cluster_file_travels_in_the_command(config_file, tmp_path):
 
 def test_every_setting_that_names_files_is_known():
     """A new setting for a file must be made absolute too: they all say that they are files."""
-    found = set()
-    for name, field in PipelineConfig.model_fields.items():
-        options = [field.annotation, *getattr(field.annotation, "__args__", ())]
-        for kind in options:
-            for key, inner in getattr(kind, "model_fields", {}).items():
-                if (inner.description or "").startswith("Parquet"):
-                    found.add(f"{name}.{key}")
-    assert found | {"store"} == set(LOCATIONS)
+
+    def files(model, prefix):
+        for name, field in model.model_fields.items():
+            if (field.description or "").startswith("Parquet"):
+                yield f"{prefix}{name}"
+            for kind in [field.annotation, *getattr(field.annotation, "__args__", ())]:
+                if hasattr(kind, "model_fields"):
+                    yield from files(kind, f"{prefix}{name}.")
+
+    assert {*files(PipelineConfig, ""), "store"} == set(LOCATIONS)
 
 
 def test_the_id_depends_on_configuration_label_and_mode(config_file):

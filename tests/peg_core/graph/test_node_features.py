@@ -26,6 +26,10 @@ def features_of(kind):
     return NodeFeatures(kind, TABLE if kind in TABLE_KINDS else None)
 
 
+# What a model is given; learned features are its own.
+GIVEN = [kind for kind in FEATURE_KINDS if kind != "learned"]
+
+
 def expected(kind):
     """The paper's features, put together by hand."""
     degree = [[np.log(1 + GRAPH.degree[node]), 1] for node in range(40)]
@@ -34,7 +38,14 @@ def expected(kind):
     return np.asarray(special.get(kind, TABLE), dtype=np.float32)
 
 
-@pytest.mark.parametrize("kind", FEATURE_KINDS)
+def test_learned_features_are_parameters_of_the_model(tmp_path, graph):
+    NodeFeatures.save_kind("learned", tmp_path, learned_width=7)
+    features = NodeFeatures.open(tmp_path)
+    assert features.width(POSITIONS) == 7
+    assert input_features(features, graph, POSITIONS, np.array([3, 1])).shape == (2, 0)
+
+
+@pytest.mark.parametrize("kind", GIVEN)
 def test_each_kind_reads_what_its_name_says(graph, kind):
     x = input_features(features_of(kind), graph, POSITIONS)
     np.testing.assert_allclose(x, expected(kind), rtol=1e-6)
@@ -60,7 +71,7 @@ def test_views_share_one_table_and_cannot_change_the_file(tmp_path, graph):
     np.testing.assert_array_equal(np.load(tmp_path / "features.npy"), TABLE)
 
 
-@pytest.mark.parametrize("kind", FEATURE_KINDS)
+@pytest.mark.parametrize("kind", GIVEN)
 def test_a_folder_gives_back_what_was_saved(tmp_path, graph, kind):
     np.save(tmp_path / "features.npy", TABLE)
     NodeFeatures.save_kind(kind, tmp_path)
