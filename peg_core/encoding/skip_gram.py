@@ -86,6 +86,32 @@ def find_slopes(
 
 
 @numba.njit(cache=True, nogil=True)
+def draw_noise(
+    noise: npt.NDArray[np.uint32], targets: IntArray, first: int, count: int, state: np.uint64
+) -> np.uint64:
+    """Draw all targets but the true one; returns the state after it."""
+    for t in range(first + 1, first + count):
+        state += GOLDEN
+        targets[t] = draw(noise, mix(state))
+    return state
+
+
+@numba.njit(cache=True, nogil=True)
+def prefetch_targets(
+    inputs: Float32Array,
+    outputs: Float32Array,
+    row: int,
+    targets: IntArray,
+    first: int,
+    count: int,
+) -> None:
+    """Ask for the rows that the next pair will need."""
+    prefetch_row(inputs, row)
+    for t in range(1, count):
+        prefetch_row(outputs, targets[first + t])
+
+
+@numba.njit(cache=True, nogil=True)
 def train_walks(
     indptr: IntArray,
     indices: IntArray,
@@ -142,9 +168,7 @@ def train_walks(
             sets = 1 if shared else stop - first - 1
             for place in range(0, sets * count, count):
                 targets[place] = path[i]
-                for t in range(1, count):
-                    state += GOLDEN
-                    targets[place + t] = draw(noise, mix(state))
+                state = draw_noise(noise, targets, place, count, state)
             if stop - first > 1:
                 prefetch_targets(inputs, outputs, path[first + (first == i)], targets, 0, count)
             place = 0
@@ -162,21 +186,6 @@ def train_walks(
                 pairs += 1
                 place += 0 if shared else count
     return loss, pairs
-
-
-@numba.njit(cache=True, nogil=True)
-def prefetch_targets(
-    inputs: Float32Array,
-    outputs: Float32Array,
-    row: int,
-    targets: IntArray,
-    first: int,
-    count: int,
-) -> None:
-    """Ask for the rows that the next pair will need."""
-    prefetch_row(inputs, row)
-    for t in range(1, count):
-        prefetch_row(outputs, targets[first + t])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -219,9 +228,7 @@ def train_edges(
             state += GOLDEN
             bits = mix(state)
             targets[place] = first_order_step(indptr, indices, cumulative, rows[side], bits)
-            for t in range(1, count):
-                state += GOLDEN
-                targets[place + t] = draw(noise, mix(state))
+            draw_noise(noise, targets, place, count, state)
             prefetch_targets(inputs, outputs, rows[side], targets, place, count)
             prefetch_row(outputs, targets[place])
         if number > first:
