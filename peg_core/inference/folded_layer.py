@@ -39,7 +39,7 @@ class FoldedLayer:
 
 def fold_layer(model: LinkPredictor, layer: int) -> FoldedLayer | None:
     """The arrays of a layer in evaluation mode, or None where it is of another kind."""
-    convolution = model.layers[layer]
+    convolution: Any = model.layers[layer]
     if type(model) is not PEG or type(convolution) is not PEGConv or model.training:
         return None
     first, second = convolution.gate[0], convolution.gate[2]

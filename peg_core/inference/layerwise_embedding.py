@@ -62,7 +62,7 @@ class LayerwiseEmbedding:
             out[first:last] = self._general(layer, state, first, last)
 
     @cached_property
-    def _degrees(self) -> npt.NDArray[np.float64]:
+    def _degrees(self) -> npt.NDArray[np.floating[Any]]:
         return 1.0 + self.graph.weighted_degrees
 
     @cached_property

@@ -117,7 +117,7 @@ class PairScorer:
         )
         return logits.numpy()
 
-    def _check_nodes(self, nodes: npt.NDArray[np.int64]) -> None:
+    def _check_nodes(self, nodes: IntArray) -> None:
         """The kernel does not look: a wrong index would read anything."""
         if len(nodes) and (nodes.min() < 0 or nodes.max() >= self.graph.num_nodes):
             raise PegError(
