@@ -103,11 +103,11 @@ def embed_in_batches(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", type=int, default=200_000)
-    parser.add_argument("--edges", type=int, default=2_000_000)
+    parser.add_argument("--nodes", type=int, default=100_000)
+    parser.add_argument("--edges", type=int, default=1_000_000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--batches", default="1024,8192", help="of the peer; the fastest counts")
+    parser.add_argument("--batches", default="4096", help="of the peer; the fastest counts")
     options = parser.parse_args()
     numba.set_num_threads(min(options.threads, numba.config.NUMBA_NUM_THREADS))
     torch.set_num_threads(options.threads)
