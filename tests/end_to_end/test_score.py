@@ -121,9 +121,7 @@ def test_the_folder_of_a_graph_store_is_read_as_it_is(trained_run, train, candid
     peg_score("--run", trained_run, "--candidates", candidates, "--out", tmp_path / "own")
     other, own = read(tmp_path / "other"), read(tmp_path / "own")
     # a model apart from its run has no calibration
-    calibration = Calibration.open(
-        trained_run.parent / "store" / "current" / "calibrate" / "seed-0"
-    )
+    calibration = Calibration.open(store.parent / "calibrate" / "seed-0")
     chance = other["score"].to_numpy()
     expected = calibration.probabilities(np.log(chance / (1 - chance)))
     np.testing.assert_allclose(own["score"], expected, atol=1e-4)
