@@ -67,7 +67,9 @@ def test_a_bad_edge_list_is_named_and_leaves_no_artifact(
     spoil(Path(small_pipeline.graph.edges))
     with pytest.raises(InputError, match=message):
         run_pipeline(small_pipeline, display)
-    assert [p for p in Path(small_pipeline.store).rglob("*") if p.is_file()] == []
+    # the log and the history of runs tell of the failure; there is no artifact
+    kept = {p.parent.name for p in Path(small_pipeline.store).rglob("*") if p.is_file()}
+    assert kept <= {"logs", "history"}
 
 
 def test_the_command_prints_one_error_and_exits_with_1(small_config, ray_address):
