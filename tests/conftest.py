@@ -349,6 +349,8 @@ class RayNode:
             "RAY_TMPDIR": str(folder),
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_metrics_report_interval_ms": "500",
+            # a busy machine must not kill a job that is about to end
+            "RAY_JOB_STOP_WAIT_TIME_S": "60",
             # a lost node is noticed within seconds
             "RAY_health_check_period_ms": "500",
             "RAY_health_check_failure_threshold": "4",

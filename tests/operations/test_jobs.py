@@ -109,7 +109,7 @@ def test_a_scheduled_job_is_submitted_once_and_its_end_is_seen(small_config, ray
     [ended] = store.ticks()
     assert (ended.state, ended.exit_code, ended.attempt) == (TickState.FAILED, 1, 1)
     jobs = [job.submission_id for job in JobClient(ray_head.dashboard).jobs()]
-    assert [name for name in jobs if name.startswith("small-2")] == [tick.submission_id]
+    assert [name for name in jobs if name.startswith(f"small-{tick.due}")] == [tick.submission_id]
 
 
 def test_a_job_that_fails_gives_its_exit_code(small_config, ray_head):
