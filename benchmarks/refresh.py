@@ -35,7 +35,10 @@ def build_graphs(options: argparse.Namespace) -> tuple[GraphStore, GraphStore]:
     more = round(options.share * options.edges)
     grown = StochasticBlockModel(options.nodes, more, blocks=options.blocks)
     sides = [
-        [np.concatenate([getattr(piece, side) for piece in pieces]) for side in ("source", "target")]
+        [
+            np.concatenate([getattr(piece, side) for piece in pieces])
+            for side in ("source", "target")
+        ]
         for pieces in (list(model.chunks(seed=0)), list(grown.chunks(seed=1)))
     ]
     rng = random_stream(seed=0, purpose="new nodes")

@@ -31,10 +31,9 @@ def population_stability_index(
     if not before.sum() or not now.sum():
         return float("nan")
     firsts = _group_starts(before, groups)
-    p, q = (
-        np.maximum(np.add.reduceat(counts, firsts), EMPTY) / counts.sum()
-        for counts in (before, now)
-    )
+    sums = np.add.reduceat([before, now], firsts, axis=1)  # [2, num_groups]
+    sums = sums[:, sums.any(axis=0)]
+    p, q = np.maximum(sums, EMPTY) / sums.sum(axis=1, keepdims=True)
     return float(np.sum((q - p) * np.log(q / p)))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 from sklearn.metrics import roc_auc_score
 
 from peg_core.errors import ConfigError, InputError
@@ -18,6 +19,7 @@ from pipeline.cli import cli
 from pipeline.config import PipelineConfig
 from pipeline.garbage import artifacts_in_use
 from pipeline.plan import Action
+from pipeline.progress import RunDisplay
 from pipeline.refresh import plan_refresh, run_refresh
 from pipeline.runner import run_pipeline
 from workers.model_scorer import ScorerRequest
@@ -89,11 +91,7 @@ def resolve(current, *stages):
 
 @pytest.fixture(scope="module")
 def refreshed(cluster, tmp_path_factory):
-    """(configuration, folder of current artifacts, artifacts before, files of training, outcome)."""
-    from rich.console import Console
-
-    from pipeline.progress import RunDisplay
-
+    """(configuration, current artifacts, those before, files of the training, outcome)."""
     display = RunDisplay(Console(quiet=True))
     folder = tmp_path_factory.mktemp("refresh")
     write_inputs(folder)
@@ -133,7 +131,7 @@ def test_features_keep_the_transform_that_the_model_knows(refreshed):
 
 
 def test_pairs_of_a_new_node_get_scores(refreshed):
-    config, current, before, _, _ = refreshed
+    _, current, before, _, _ = refreshed
     assert pl.read_parquet(before["score"] / "*.parquet")["score"].null_count() == 3
     scores = pl.read_parquet(current / "score" / "*.parquet")
     assert scores["score"].null_count() == 0
@@ -176,9 +174,8 @@ def test_score_shift_is_the_stability_index_of_the_scores(refreshed):
     )
     groups, share = [[0, 0]], 0
     for expected, found in zip(old, new, strict=True):  # at least a tenth each
-        if share >= len(groups) * old.sum() / 10:
-            while share >= len(groups) * old.sum() / 10:
-                groups.append([0, 0])
+        while share >= len(groups) * old.sum() / 10:
+            groups.append([0, 0])
         groups[-1][0] += expected
         groups[-1][1] += found
         share += expected
@@ -188,7 +185,7 @@ def test_score_shift_is_the_stability_index_of_the_scores(refreshed):
 
 
 def test_newest_edges_are_scored_without_knowing_them(refreshed):
-    config, current, before, _, outcome = refreshed
+    _, current, before, _, outcome = refreshed
     old, new = (GraphStore.open(folder) for folder in (before["ingest"], current / "ingest"))
     known = {tuple(edge) for edge in np.stack(old.edges(), axis=1).tolist()}
     fresh = [e for e in np.stack(new.edges(), axis=1).tolist() if tuple(e) not in known]
@@ -232,7 +229,7 @@ def exact_eigenvalues(graph):
 
 
 def test_a_second_refresh_finds_everything_done(refreshed, display):
-    config, current, _, _, outcome = refreshed
+    config, _, _, _, outcome = refreshed
     assert {step.action for step in plan_refresh(config)} == {Action.REUSE}
     assert run_refresh(config, display).drift == outcome.drift
     kept = artifacts_in_use(open_store(config.store))
