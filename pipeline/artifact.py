@@ -33,6 +33,10 @@ class ArtifactStore:
         found = [manifest for manifest in manifests if manifest is not None]
         return max(found, key=lambda manifest: manifest.finished, default=None)
 
+    def current(self, stage: str) -> Manifest | None:
+        """What the last run used, where it still exists."""
+        return Manifest.read(self.root / "current" / stage)
+
     def prepare(self, stage: str, fingerprint: str, *, afresh: bool) -> Path:
         """The folder to work in; what an interrupted run finished is kept unless ``afresh``."""
         folder = self.folder(stage, fingerprint)

@@ -12,8 +12,9 @@ import click
 from rich.console import Console
 from rich.table import Column, Table
 
-from peg_core.errors import PegError
+from peg_core.errors import ConfigError, PegError
 from pipeline.artifact import AnyStore, open_store
+from pipeline.config import PipelineConfig
 from pipeline.config_command import config as config_command
 from pipeline.config_loading import load_config
 from pipeline.doctor_command import doctor
@@ -76,6 +77,7 @@ def cli() -> None:
 @cluster_option
 @from_option
 @force_option
+@click.option("--refresh", is_flag=True, help="Keep the trained model, encode and score again.")
 @click.option("--events", is_flag=True, help="Print the run's log, JSON lines, instead of bars.")
 def run(
     config: Path,
@@ -83,6 +85,7 @@ def run(
     cluster_file: Path | None,
     start_from: str | None,
     force: tuple[str, ...],
+    refresh: bool,
     events: bool,
 ) -> None:
     """Run the pipeline of the file CONFIG.
@@ -94,6 +97,7 @@ def run(
     peg run configs/quickstart.yaml
     peg run configs/quickstart.yaml --set train.lr=0.005
     peg run configs/quickstart.yaml --from train
+    peg run configs/quickstart.yaml --refresh     # new edges, the same model
     peg run configs/quickstart.yaml --cluster configs/clusters/on_premise.yaml
     """
     from pipeline.repeats import run_repeats, summarise
@@ -104,6 +108,11 @@ def run(
     forced = forced_stages(list(STAGES), start_from=start_from, force=force)
     console = Console(highlight=False)
     console.print(f"[bold]{loaded.name}[/bold]  store {loaded.store}")
+    if refresh:
+        if forced:
+            raise ConfigError("--refresh decides itself what runs; leave --from and --force out")
+        _refresh(console, config, loaded, events=events)
+        return
     repeats = None
     with RunDisplay(Console(quiet=True) if events else console) as display:
         sink = sys.stdout if events else None
@@ -119,6 +128,28 @@ def run(
                 f"  {row['protocol']:<22}{row['method']:<24}{row['metric']:<20}"
                 f"{row['mean']:.4f} ± {row['deviation']:.4f}"
             )
+
+
+def _refresh(console: Console, file: Path, config: PipelineConfig, *, events: bool) -> None:
+    """Score the grown graph with the model there is, and show what moved."""
+    from pipeline.refresh import run_refresh
+    from pipeline.refresh_display import drift_table
+
+    with RunDisplay(Console(quiet=True) if events else console) as display:
+        done = run_refresh(config, display, events=sys.stdout if events else None)
+    store = open_store(config.store)
+    console.print()
+    if done.drift is None:
+        console.print("no new edges since the training")
+    else:
+        console.print(drift_table(done.drift, config.refresh))
+    if done.retrained:
+        _print_results(console, file, store, done.manifests)
+        return
+    for name in ("score", "recommend", "drift"):
+        if name in done.manifests:
+            place = store.place(name, done.manifests[name].fingerprint)
+            console.print(f"{name + ':':<12} {place}/", soft_wrap=True)
 
 
 @cli.command()

@@ -388,6 +388,32 @@ class RecommendConfig(Section):
     )
 
 
+class RefreshConfig(Section):
+    """When `peg run --refresh` trains again. Nothing here changes a result."""
+
+    max_movement: float | None = Field(
+        None,
+        gt=0,
+        description="Most that an encoding may have moved since training: the Procrustes distance "
+        "over the length of the encoding, between 0 and 2; none: any.",
+    )
+    max_score_shift: float | None = Field(
+        0.25,
+        gt=0,
+        description="Most that scores may have shifted since training, as population stability "
+        "index; none: any.",
+    )
+    min_new_edge_auc: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Least AUC of the newest edges, scored before they were known; none: any.",
+    )
+    retrain: Literal["auto", "never"] = Field(
+        "auto", description="auto: train again when a limit is passed; never: warn only."
+    )
+
+
 class ClusterConfig(Section):
     """Where the work is done. Nothing here changes a result or recomputes an artifact."""
 
@@ -432,6 +458,7 @@ class PipelineConfig(Section):
     evaluate: EvaluateConfig = EvaluateConfig()
     score: ScoreConfig | None = None
     recommend: RecommendConfig | None = None
+    refresh: RefreshConfig = RefreshConfig()
     cluster: ClusterConfig = ClusterConfig()
 
     def _check_other_graph(self, other: GraphConfig) -> None:

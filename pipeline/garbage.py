@@ -12,6 +12,7 @@ from pipeline.config import PipelineConfig
 from pipeline.config_loading import load_config
 from pipeline.job_submission import absolute_locations
 from pipeline.manifest import Manifest
+from pipeline.refresh import artifacts_in_use
 from pipeline.runner import plan_run
 from pipeline.schedule import Schedule
 from pipeline.stages import STAGES
@@ -61,7 +62,7 @@ def list_artifacts(
     """
     storage, store = Storage(location), open_store(location)
     found = []
-    for stage in STAGES:
+    for stage in (*STAGES, "drift"):
         manifests = {name: store.find(stage, name) for name in storage.folders(stage)}
         newest = _newest(manifests.values(), keep)
         for fingerprint, manifest in manifests.items():
@@ -85,7 +86,8 @@ def delete_artifacts(location: str, artifacts: Iterable[StoredArtifact]) -> None
 
 
 def _reached(config: PipelineConfig) -> set[Name]:
-    return {(step.stage.name, step.fingerprint) for step in plan_run(config)}
+    planned = {(step.stage.name, step.fingerprint) for step in plan_run(config)}
+    return planned | artifacts_in_use(open_store(config.store))
 
 
 def _newest(manifests: Iterable[Manifest | None], keep: int) -> set[str]:

@@ -96,8 +96,8 @@ def embed_other_graph(
     graph = Path(other.place).absolute()
     if not other.is_store:
         graph = _step(rooms, "ingest", {}, ingest.run)
-    _require_features(recipe, model, graph)
-    features = _step(rooms, "features", {"ingest": graph}, _features_like(model))
+    require_features(recipe, model, graph)
+    features = _step(rooms, "features", {"ingest": graph}, features_like(model))
     positions = _step(rooms, "encode_all", {"ingest": graph}, encode_all.run)
     _require_width(model, graph, features, positions, len(config.encodings))
     inputs = {"ingest": graph, "features": features, "encode_all": positions}
@@ -143,7 +143,7 @@ def _step(
     return folder
 
 
-def _features_like(model: Path) -> Callable[[StageContext], StageResult]:
+def features_like(model: Path) -> Callable[[StageContext], StageResult]:
     """Features made the way that was fitted in training."""
     fitted = model / TRANSFORM_NAME
 
@@ -171,7 +171,7 @@ def _embed_with(model: Path) -> Callable[[StageContext], StageResult]:
     return run
 
 
-def _require_features(recipe: Recipe, model: Path, graph: Path) -> None:
+def require_features(recipe: Recipe, model: Path, graph: Path) -> None:
     """Refuse node features that are not those the model was trained on."""
     if recipe.feature_width is None:
         return

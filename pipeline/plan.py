@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -42,11 +42,20 @@ def make_plan(
     find: Callable[[str, str], Manifest | None],
     newest: Callable[[str], Manifest | None],
     forced: Collection[str] = (),
+    pinned: Mapping[str, Manifest] | None = None,
 ) -> list[Step]:
-    """Decide RUN or REUSE for every stage that takes part, with a reason."""
+    """Decide RUN or REUSE for every stage that takes part, with a reason.
+
+    Artifacts in ``pinned`` are used although their inputs may have changed.
+    """
     steps: dict[str, Step] = {}
     for stage in stages:
         if not stage.enabled(config):
+            continue
+        if pinned and stage.name in pinned:
+            kept = pinned[stage.name]
+            reason = f"kept, done on {kept.finished}"
+            steps[stage.name] = Step(stage, kept.identity, Action.REUSE, reason)
             continue
         identity = Identity(
             stage=stage.name,
@@ -108,7 +117,7 @@ def _what_changed(identity: Identity, before: Manifest | None) -> str:
     old = before.identity
     if old.version != identity.version:
         return f"the stage's code changed (version {old.version} -> {identity.version})"
-    settings = _differences(old.settings, identity.settings)
+    settings = differences(old.settings, identity.settings)
     if settings:
         return "; ".join(settings)
     for name, files in identity.files.items():
@@ -118,11 +127,12 @@ def _what_changed(identity: Identity, before: Manifest | None) -> str:
     return f"{', '.join(changed)} changed" if changed else "artifact was removed"
 
 
-def _differences(old: Any, new: Any, path: str = "") -> list[str]:
+def differences(old: Any, new: Any, path: str = "") -> list[str]:
+    """Values of two JSON-ready trees that are not the same, a text each."""
     if isinstance(old, dict) and isinstance(new, dict):
         found = []
         for key in sorted({*old, *new}):
             place = f"{path}.{key}" if path else key
-            found += _differences(old.get(key), new.get(key), place)
+            found += differences(old.get(key), new.get(key), place)
         return found
     return [] if old == new else [f"{path} {old} -> {new}"]

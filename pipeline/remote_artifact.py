@@ -46,6 +46,11 @@ class RemoteArtifactStore:
         whole = [manifest for manifest in found if manifest is not None]
         return max(whole, key=lambda manifest: manifest.finished, default=None)
 
+    def current(self, stage: str) -> Manifest | None:
+        """What the last run used, where it still exists."""
+        fingerprint = (self.storage.read_json(CURRENT_NAME) or {}).get(stage)
+        return None if fingerprint is None else self.find(stage, fingerprint)
+
     def prepare(self, stage: str, fingerprint: str, *, afresh: bool) -> Path:
         """The folder to work in; what an interrupted run finished here is kept unless afresh."""
         name = f"{stage}/{fingerprint}"

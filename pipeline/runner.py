@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 import shutil
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
@@ -56,8 +56,25 @@ def run_pipeline(
         only: Run these stages alone; what they need exists.
         events: Gets the lines of the run's log too.
     """
+
+    def plan() -> list[Step]:
+        return plan_run(config, forced=forced, target=target)
+
+    return run_plan(config, display, plan, cluster=cluster, only=only, events=events)
+
+
+def run_plan(
+    config: PipelineConfig,
+    display: RunDisplay,
+    plan: Callable[[], list[Step]],
+    *,
+    cluster: Cluster | None = None,
+    only: Collection[str] | None = None,
+    events: TextIO | None = None,
+) -> dict[str, Manifest]:
+    """Run what ``plan`` asks for, as :func:`run_pipeline` does."""
     store = open_store(config.store)
-    plan_run(config, forced=forced, target=target)  # bad input is told before anything is written
+    plan()  # bad input is told before anything is written
     own = cluster is None
     cluster = cluster or open_cluster(config)
     manifests: dict[str, Manifest] = {}
@@ -67,7 +84,7 @@ def run_pipeline(
         recorded(config, log) as history,
     ):
         try:
-            for step in plan_run(config, forced=forced, target=target):
+            for step in plan():
                 if only is not None and step.stage.name not in only:
                     continue
                 if step.action is Action.REUSE:

@@ -115,7 +115,7 @@ class LaplacianEigenmaps(Encoder):
             graph: The graph.
             seed: Of the run.
             start: Eigenvectors of a similar graph on the same nodes,
-                [num_nodes, any]; new nodes from ``extend_to_new_nodes``.
+                [num_nodes, any]; new nodes from ``start_vectors``.
         """
         if graph.num_nodes < 2:
             raise GraphTooSmall.for_encoding(needed=2, found=graph.num_nodes)

@@ -23,6 +23,7 @@ MOST_PASSES = 4
 # A pass that gains less than this tells that the spectrum has no gap where it is needed.
 LEAST_GAIN = 3.0
 SAFETY = 3.0
+REFINED = "refined start"
 
 
 def refine_subspace(
@@ -61,7 +62,7 @@ def refine_subspace(
         )
     if residuals.max() > tolerance:
         return None
-    return Eigenpairs(1 - values, columns, residuals, "refined start", operator.applications)
+    return Eigenpairs(1 - values, columns, residuals, REFINED, operator.applications)
 
 
 def _filter_until_accurate(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pipeline.config import PipelineConfig
 from pipeline.stage import Stage, StageContext, StageResult
 from pipeline.stages.encode import encode_graphs, settings
-from workers.encode_tasks import EncodeRequest, positions_file
+from workers.encode_tasks import EncodeRequest, WarmStart, positions_file, vectors_file
 
 
 def enabled(config: PipelineConfig) -> bool:
@@ -15,17 +17,34 @@ def enabled(config: PipelineConfig) -> bool:
 
 
 def run(context: StageContext) -> StageResult:
-    requests = [
+    return encode_graphs(context, requests(context))
+
+
+def requests(
+    context: StageContext, start: tuple[Path, Path, int] | None = None
+) -> list[EncodeRequest]:
+    """One encoding after the other.
+
+    Args:
+        start: An earlier artifact, its graph, and the nodes of the graph trained on.
+    """
+    return [
         EncodeRequest(
             kind=item.kind,
             parameters=item.parameters,
             seed=item.seed,
             graph=context.inputs["ingest"].absolute(),
             out=positions_file(context.folder.absolute(), number),
+            keep_vectors=True,
+            start=_warm_start(number, *start) if start else None,
         )
         for number, item in enumerate(context.config.encodings)
     ]
-    return encode_graphs(context, requests)
+
+
+def _warm_start(number: int, earlier: Path, graph: Path, trained_nodes: int) -> WarmStart:
+    vectors = vectors_file(positions_file(earlier.absolute(), number))
+    return WarmStart(vectors, graph.absolute(), trained_nodes)
 
 
 STAGE = Stage("encode_all", 1, ("ingest",), settings, run, enabled=enabled)

@@ -25,7 +25,7 @@ INPUTS = (
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    return {"config": config.model_dump(exclude={"cluster", "store"})}
+    return {"config": config.model_dump(exclude={"cluster", "store", "refresh"})}
 
 
 def run(context: StageContext) -> StageResult:
