@@ -98,8 +98,9 @@ def before(stage, whole, store):
     shutil.copytree(whole, store, symlinks=True)
     names = list(STAGES)
     for name in names[names.index(stage) :]:
-        shutil.rmtree(store / name)
-        (store / "current" / name).unlink()
+        if (store / name).exists():  # not every stage takes part
+            shutil.rmtree(store / name)
+            (store / "current" / name).unlink()
 
 
 def contents(store):
