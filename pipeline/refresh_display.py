@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.table import Table
+from rich.table import Column, Table
 
 from pipeline.config import RefreshConfig
 from pipeline.progress import show
@@ -12,7 +12,7 @@ from pipeline.progress import show
 
 def drift_table(drift: dict[str, Any], limits: RefreshConfig) -> Table:
     """A row for every measure, with its limit."""
-    table = Table("drift", "value", "limit", "", box=None)
+    table = Table(Column("drift", no_wrap=True), "value", "limit", "", box=None)
     moved, newest = drift["movement"], drift["newest_edges"]
     nodes = f"{moved['nodes']:,} nodes, {moved['new_nodes']:,} new"
     for number, item in enumerate(moved["encodings"]):
