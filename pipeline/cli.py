@@ -126,7 +126,8 @@ def run(
         for row in summarise(repeats).iter_rows(named=True):
             console.print(
                 f"  {row['protocol']:<22}{row['method']:<24}{row['metric']:<20}"
-                f"{row['mean']:.4f} ± {row['deviation']:.4f}"
+                f"{row['mean']:.4f} ± {row['deviation']:.4f}",
+                soft_wrap=True,
             )
 
 
