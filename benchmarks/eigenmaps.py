@@ -44,7 +44,7 @@ GENERATED: dict[str, EdgeGenerator] = {
     "sbm-gap-100k": StochasticBlockModel(100_000, 1_000_000, blocks=129),
     "rmat-100k": RecursiveMatrix(100_000, 1_000_000),
     "grid-100k": Grid(100_000),
-    "sbm-5m": StochasticBlockModel(5_000_000, 50_000_000, blocks=1_000),
+    "sbm-5m": StochasticBlockModel(5_000_000, 50_000_000, blocks=65),
 }
 REAL = ("ca-astroph", "map-of-github")
 DEFAULT = ("ca-astroph", "map-of-github", "sbm-100k", "rmat-100k", "grid-100k")
