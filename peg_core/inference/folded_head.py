@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import nn
 
-from peg_core.models.decoders import LinearHead, StructuralHead
+from peg_core.models.decoders import LinearHead, MLPHead, StructuralHead
 from peg_core.models.pair_geometry import NUM_GEOMETRIC
 from peg_core.models.structural_features import NUM_STRUCTURAL
 
@@ -79,6 +79,14 @@ def _fold_structural(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
     )
 
 
+def _fold_mlp(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
+    """The structure has no weight."""
+    first, last = head.network[0], head.network[3]
+    inner = np.zeros((_num_inputs(hidden, num_encodings), len(first.bias)), dtype=np.float32)
+    inner[:-NUM_STRUCTURAL] = _array(first.weight).T
+    return FoldedHead(inner, _array(first.bias), _array(last.weight)[0], last.bias.item())
+
+
 def _num_inputs(hidden: int, num_encodings: int) -> int:
     return hidden + NUM_GEOMETRIC * num_encodings + NUM_STRUCTURAL
 
@@ -96,5 +104,6 @@ def _double(values: Any) -> npt.NDArray[np.float64]:
 # Heads that the kernel knows; any other one is applied by torch.
 FOLDS: dict[type[nn.Module], Callable[[Any, int, int], FoldedHead]] = {
     LinearHead: _fold_linear,
+    MLPHead: _fold_mlp,
     StructuralHead: _fold_structural,
 }

@@ -11,6 +11,7 @@ from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.folded_head import fold_head
 from peg_core.inference.pair_scoring import PairScorer
+from peg_core.models.decoders import HEADS
 from peg_core.models.link_predictor import ModelSpec
 from peg_core.models.pair_geometry import pair_geometry
 from peg_core.models.peg import PEG
@@ -33,10 +34,10 @@ def graph():
     )
 
 
-def build(graph, preset, hidden=21, dtype=np.float32):
+def build(graph, preset, hidden=21, dtype=np.float32, head="preset"):
     """A scorer with sizes that fill neither vectors nor tiles."""
     torch.manual_seed(2)
-    model = PEG(ModelSpec("peg", preset, in_channels=3, num_encodings=2, hidden=hidden))
+    model = PEG(ModelSpec("peg", preset, 3, num_encodings=2, hidden=hidden, head=head))
     for module in model.modules():
         if isinstance(module, nn.BatchNorm1d):
             nn.init.normal_(module.weight)
@@ -68,10 +69,10 @@ def by_torch(scorer, source, target):
         return scorer.model.decode(*rows, geometry, torch.from_numpy(structure)).numpy()
 
 
-@every_preset
+@pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_the_kernel_equals_the_model(graph, preset, dtype):
-    scorer = build(graph, preset, dtype=dtype)
+def test_the_kernel_equals_the_model(graph, head, dtype):
+    scorer = build(graph, "best", dtype=dtype, head=head)
     assert fold_head(scorer.model.head, hidden=21, num_encodings=2) is not None
     case = pairs(1_000)
     expected = by_torch(scorer, *case)
