@@ -18,12 +18,16 @@ def sample() -> ReportData:
         created="2025-03-01T09:05:00+00:00",
         config_yaml="name: citations\n",
         stages=[StageRow("ingest", "0123456789abcdef", "run", 1.5, {"nodes": 10, "edges": 20})],
-        metrics=[{"method": "peg", "auc": 0.9}, {"method": "adamic_adar", "auc": 0.8}],
+        metrics={"random": [{"method": "peg", "auc": 0.9}, {"method": "adamic_adar", "auc": 0.8}]},
         epochs=[
             {"seed": 0, "epoch": epoch, "loss": 1 / epoch, "valid_auc": 0.8} for epoch in (1, 2)
         ],
         test_labels=np.repeat([1, 0], 50),
         test_scores=generator.random(100),
+        calibration=[
+            {"probability": 0.2, "links": 0.1, "pairs": 60.0},
+            {"probability": 0.8, "links": 0.9, "pairs": 40.0},
+        ],
         score_histogram=np.histogram(generator.random(500), bins=20, range=(0, 1)),
         eigenvalues={"le": [0.1, 0.2, 0.4]},
         outputs={"Scores": "runs/scores/*.parquet"},
@@ -35,10 +39,11 @@ def test_report_renders_without_a_word_on_the_console(open_page):
     dom, console = open_page(build_report(sample()))
     assert console == []
     assert "<title>citations &amp; more · link prediction report</title>" in dom
-    assert dom.count("<svg") == 7
+    assert dom.count("<svg") == 8
     for key in (
         "roc",
         "test-scores",
+        "calibration",
         "loss",
         "valid-auc",
         "candidate-scores",
