@@ -41,7 +41,7 @@ from peg_core.random_streams import random_stream
 LENGTH, WINDOW, DIMENSIONS, NEGATIVES = 80, 10, 128, 5
 GENERATED = {"dcsbm-100k": DegreeCorrectedBlockModel(100_000, 1_000_000, blocks=100)}
 # gensim needs a quarter of an hour for ten walks per node of the largest: fewer for everybody.
-WALKS = {"dcsbm-100k": 2}
+WALKS = {"dcsbm-100k": 1}
 DEFAULT_METHODS = "gensim,sgns,sgns-1,shared,netsmf,walks,pecanpy"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 PECANPY = """

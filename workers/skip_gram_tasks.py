@@ -28,7 +28,7 @@ from workers.encoded_graph import EncodedGraph, keep_graph
 from workers.subspace_iteration import Tell
 from workers.task_map import Result, Shard, task_map
 
-# Fixed, so that the result does not depend on the number of workers; measured without loss.
+# Fixed, so that the result does not depend on the number of workers.
 SHARDS = 4
 # Rows whose mean is taken at a time.
 MEAN_ROWS = 2**16
