@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from peg_core.encoding import ENCODERS
-from peg_core.encoding.encoder import EncoderParameters, Encoding
+from peg_core.encoding.encoder import Encoder, Encoding
 from peg_core.errors import ConfigError
 from peg_core.graph.graph_store import GraphStore
 from pipeline.config import EncodingConfig, PipelineConfig, ScoreConfig, TrainConfig, parse_bytes
@@ -24,7 +24,7 @@ MINIMAL = "name: demo\nstore: runs/demo\ngraph:\n  edges: edges.parquet\n"
 
 
 @dataclass(frozen=True)
-class Walker(EncoderParameters):
+class Walker(Encoder):
     """An encoder with a rule over two parameters."""
 
     version: ClassVar[int] = 1

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from peg_core.encoding import ENCODERS
-from peg_core.encoding.encoder import EncoderParameters, Encoding
+from peg_core.encoding.encoder import Encoder, Encoding
 from peg_core.errors import ConfigError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.models import MODELS
@@ -22,7 +22,7 @@ VALID: dict[str, Any] = {"name": "demo", "store": "runs", "graph": {"edges": "e.
 
 
 @dataclass(frozen=True)
-class Walker(EncoderParameters):
+class Walker(Encoder):
     """Walk about.
 
     Args:
