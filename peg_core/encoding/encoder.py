@@ -70,4 +70,3 @@ class ResumableEncoder(Encoder):
     @abstractmethod
     def solve(self, graph: GraphStore, *, seed: int, checkpoint: Path | None = None) -> Encoding:
         """Positions with a report; the state on the way is kept in the folder ``checkpoint``."""
-
