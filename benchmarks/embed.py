@@ -49,7 +49,6 @@ def embed(model: PEG, graph: GraphStore, x: np.ndarray, z: np.ndarray) -> np.nda
     return state
 
 
-@torch.no_grad()
 class LoopLayer(MessagePassing):
     """A trained layer as PyG's message passing runs it."""
 
@@ -71,6 +70,7 @@ class LoopLayer(MessagePassing):
         return weight.unsqueeze(-1) * x_j
 
 
+@torch.no_grad()
 def embed_in_batches(
     model: PEG, graph: GraphStore, x: np.ndarray, z: np.ndarray, batch: int
 ) -> np.ndarray:

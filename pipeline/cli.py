@@ -95,7 +95,7 @@ def run(
 
     \b
     peg run configs/quickstart.yaml
-    peg run configs/quickstart.yaml --set train.lr=0.005
+    peg run configs/quickstart.yaml --set train.lr=0.002
     peg run configs/quickstart.yaml --from train
     peg run configs/quickstart.yaml --refresh     # new edges, the same model
     peg run configs/quickstart.yaml --cluster configs/clusters/on_premise.yaml
@@ -229,7 +229,7 @@ def _print_results(
         console.print(f"{name + ':':<12} {place}", soft_wrap=True)
     console.print("\nnext:")
     console.print(
-        f"  peg run {config} --set train.lr=0.005  # only training and what follows", soft_wrap=True
+        f"  peg run {config} --set train.lr=0.002  # only training and what follows", soft_wrap=True
     )
     console.print(f"  peg plan {config}  # what is reused, and why", soft_wrap=True)
 

@@ -231,12 +231,12 @@ class ModelConfig(Section):
 class TrainConfig(Section):
     """How the model is fitted."""
 
-    lr: float = Field(0.01, gt=0, description="Learning rate of Adam.")
+    lr: float = Field(0.005, gt=0, description="Learning rate of Adam.")
     epochs: int = Field(50, ge=1, description="Passes over the training links, at most.")
     patience: int = Field(
-        8, ge=1, description="Epochs without a better validation metric before stopping."
+        20, ge=1, description="Epochs without a better validation metric before stopping."
     )
-    weight_decay: float = Field(0.0, ge=0, description="L2 penalty of Adam.")
+    weight_decay: float = Field(1e-4, ge=0, description="L2 penalty of Adam.")
     batching: Literal["auto", "full", "sampled"] = Field(
         "auto",
         description="full: the whole graph a step; sampled: neighbourhoods of a batch of links; "
@@ -268,6 +268,13 @@ class TrainConfig(Section):
     )
     validate_every: int = Field(1, ge=1, description="Epochs between validations.")
     accumulate: int = Field(1, ge=1, description="Steps whose gradients are added up.")
+    average: float = Field(
+        0.98,
+        ge=0,
+        lt=1,
+        description="Share of the running mean of the weights that is kept at a step; the mean is "
+        "what is validated and kept. 0: the weights themselves.",
+    )
     compile: bool = Field(False, description="Compile the model with torch.compile.")
     seeds: int = Field(1, ge=1, description="Models trained, each from its own seed.")
     seed: int = Field(0, ge=0, description="The first seed.")

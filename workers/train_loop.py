@@ -72,6 +72,7 @@ class TrainRequest:
     metric: str = "auc"
     validate_every: int = 1
     accumulate: int = 1
+    average: float = 0.0
     compile: bool = False
     checkpoint_steps: int | None = None
     gap: float | None = None
@@ -135,7 +136,7 @@ def train_loop(config: dict[str, TrainRequest]) -> None:
     context = train.get_context()
     share = Share(context.get_world_rank(), context.get_world_size())
     trainer, spec = build_trainer(request, share, get_device())
-    state = read_checkpoint(request.checkpoint, trainer.model, trainer.optimizer)
+    state = read_checkpoint(request.checkpoint, trainer.average, trainer.optimizer)
     while state.epoch < request.epochs and state.epoch - state.best_epoch <= request.patience:
         _one_epoch(request, trainer, state, share)
     if share.rank == 0:
@@ -150,7 +151,7 @@ def _one_epoch(
 
     def save() -> None:
         if share.rank == 0:
-            write_checkpoint(request.checkpoint, state, trainer.model, trainer.optimizer)
+            write_checkpoint(request.checkpoint, state, trainer.average, trainer.optimizer)
 
     def on_step(done: int, losses: list[float]) -> None:
         if request.checkpoint_steps and done % request.checkpoint_steps == 0:
@@ -186,10 +187,7 @@ def _validate(trainer: LinkTrainer, state: TrainingState, share: Share, loss: fl
     state.history.append(row)
     if value > state.best_value:
         state.best_value, state.best_epoch = value, state.epoch
-        state.best = {
-            name: tensor.detach().cpu().clone()
-            for name, tensor in trainer.model.state_dict().items()
-        }
+        state.best = trainer.average.weights()
 
 
 def _stability(request: TrainRequest, model: LinkPredictor, trainer: LinkTrainer) -> float | None:

@@ -58,6 +58,7 @@ def build_trainer(
         objective=request.objective,
         metric=request.metric,
         accumulate=request.accumulate,
+        average=request.average,
     )
     return trainer, spec
 

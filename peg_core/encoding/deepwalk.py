@@ -57,7 +57,7 @@ class DeepWalk(ResumableEncoder):
         learning_rate: "sgns": at the beginning; it falls linearly.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     dimensions: int = 128
     solver: Solver = "auto"

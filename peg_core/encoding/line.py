@@ -49,7 +49,7 @@ class Line(ResumableEncoder):
         learning_rate: At the beginning; it falls linearly.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     dimensions: int = 128
     order: Order = "both"

@@ -43,7 +43,7 @@ class Node2Vec(ResumableEncoder):
         learning_rate: At the beginning; it falls linearly.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     dimensions: int = 128
     p: float = 1.0

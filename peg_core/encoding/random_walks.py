@@ -20,10 +20,10 @@ from peg_core.random_streams import stream_seed
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 NO_NODE = -1
-# Starts that a thread takes at a time.
-SPAN_STARTS = 256
-# Fewer steps than this are walked, or trained on, by one thread.
-SMALLEST_WORK = 200_000
+# Starts that a thread takes at least: fewer are not worth waking it.
+SMALLEST_SPAN = 1_024
+# Walks taken side by side: while one waits for its row, the others go on.
+GROUP = 16
 
 
 class WalkGraph(NamedTuple):
@@ -93,15 +93,12 @@ def generate_walks(
     key = walk_key(seed=seed, number=number)
     own = np.ascontiguousarray(starts, dtype=np.int64)
     arguments = (own, *rule.kernel_arguments, key, walks)
-    spans = start_spans(len(starts), rule.length)
-    map_spans(lambda span: _walk_all(*graph, span.start, span.stop, *arguments), spans)
+    size = max(SMALLEST_SPAN, len(starts) // (4 * numba.get_num_threads()))
+    spans = [slice(a, min(a + size, len(starts))) for a in range(0, len(starts), size)]
+    plain = len(graph.cumulative) == 0 and rule.back == rule.away == 1
+    kernel = _walk_plainly if plain else _walk_all
+    map_spans(lambda span: kernel(*graph, span.start, span.stop, *arguments), spans)
     return walks
-
-
-def start_spans(num_starts: int, length: int) -> list[slice]:
-    """Ranges of starts for the threads; a single one where the work is small."""
-    size = num_starts if num_starts * length < SMALLEST_WORK else SPAN_STARTS
-    return [slice(a, min(a + size, num_starts)) for a in range(0, num_starts, max(size, 1))]
 
 
 @numba.njit(cache=True)
@@ -262,3 +259,38 @@ def _walk_all(
         state = start_state(key, starts[i])
         reached, _ = walk(indptr, indices, cumulative, starts[i], length, back, away, state, path)
         path[reached:] = NO_NODE
+
+
+@numba.njit(cache=True, nogil=True)
+def _walk_plainly(
+    indptr: IntArray,
+    indices: IntArray,
+    cumulative: npt.NDArray[np.float32],  # noqa: ARG001
+    first: int,
+    stop: int,
+    starts: IntArray,
+    length: int,
+    back: float,  # noqa: ARG001
+    away: float,  # noqa: ARG001
+    key: np.uint64,
+    walks: Any,
+) -> None:
+    """The same walks as :func:`_walk_all` where all neighbours are alike, a group at a time."""
+    nodes = np.empty(GROUP, dtype=np.int64)
+    states = np.empty(GROUP, dtype=np.uint64)
+    for base in range(first, stop, GROUP):
+        count = min(GROUP, stop - base)
+        for k in range(count):
+            nodes[k] = starts[base + k]
+            states[k] = start_state(key, nodes[k])
+            walks[base + k, 0] = nodes[k]
+        for step in range(1, length):
+            for k in range(count):
+                low, high = indptr[nodes[k]], indptr[nodes[k] + 1]
+                if low == high:  # an isolated start: no walk ever comes to such a node
+                    walks[base + k, step] = NO_NODE
+                    continue
+                states[k] += GOLDEN
+                node = indices[low + below(mix(states[k]), high - low)]
+                walks[base + k, step] = node
+                nodes[k] = node

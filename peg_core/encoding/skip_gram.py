@@ -1,8 +1,7 @@
 """Skip-gram with negative sampling: the kernels.
 
 Mikolov et al., Distributed representations of words and phrases, 2013, with nodes for
-words and walks for sentences; LINE's edges are walks of one step. Threads write to the
-same tables without locks (Hogwild): with one thread the result is deterministic.
+words and walks for sentences; LINE's edges are walks of one step.
 """
 
 from __future__ import annotations

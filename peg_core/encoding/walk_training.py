@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from peg_core.atomic_file import write_array, write_json
 from peg_core.encoding.alias_table import alias_table
-from peg_core.encoding.random_walks import WalkGraph, WalkRule, start_spans, walk_key
+from peg_core.encoding.random_walks import WalkGraph, WalkRule, walk_key
 from peg_core.encoding.row_updates import padded_columns
 from peg_core.encoding.skip_gram import SigmoidTable, Tables, train_edges, train_walks
-from peg_core.encoding.thread_spans import map_spans
+from peg_core.encoding.table_replicas import ROUNDS, train_in_rounds
 from peg_core.graph.generator_kernels import Scramble
 from peg_core.graph.graph_store import GraphStore, IntArray
 from peg_core.random_streams import random_stream, stream_seed
@@ -30,9 +31,6 @@ LOWEST_RATE = 1e-4
 BLOCK_STARTS = 2**20
 # Rows of the random start that are drawn from one stream.
 START_ROWS = 2**16
-# Edges that a thread takes at a time, and how many are worth a second thread.
-SPAN_EDGES = 20_000
-SMALLEST_DRAWS = 500_000
 
 
 @dataclass(frozen=True)
@@ -105,12 +103,12 @@ class TrainingState:
 
 
 def start_tables(num_nodes: int, dimensions: int, *, seed: int, one_table: bool) -> Tables:
-    """Small random inputs and zero outputs, as in word2vec, or one random table for both."""
+    """Small random inputs and zero outputs, as in gensim, or one random table for both."""
     inputs = np.zeros((num_nodes, padded_columns(dimensions)), dtype=np.float32)
     for shard, first in enumerate(range(0, num_nodes, START_ROWS)):
         rows = inputs[first : first + START_ROWS, :dimensions]
         stream = random_stream(seed=seed, purpose="skip-gram start", shard=shard)
-        rows[:] = (stream.random(rows.shape, dtype=np.float32) - 0.5) / dimensions
+        rows[:] = (2 * stream.random(rows.shape, dtype=np.float32) - 1) / dimensions
     return Tables(inputs, inputs if one_table else np.zeros_like(inputs))
 
 
@@ -153,13 +151,15 @@ class WalkTraining:
             totals += self._train(tables, number, nodes, first)
         return float(totals[0] / max(totals[1], 1))
 
-    def _train(self, tables: Tables, number: int, nodes: IntArray, first: int) -> IntArray:
+    def _train(
+        self, tables: Tables, number: int, nodes: IntArray, first: int
+    ) -> npt.NDArray[np.float64]:
         """Train on walks from some nodes; the first is at place ``first`` of the pass."""
         settings, num_nodes = self.settings, self.graph.num_nodes
         change = (settings.rate(1) - settings.rate(0)) / num_nodes
         key = walk_key(seed=self.seed, number=number)
 
-        def train(span: slice) -> tuple[float, int]:
+        def train(own: Tables, span: slice) -> tuple[float, int]:
             return train_walks(
                 *self.graph,
                 nodes[span],
@@ -169,14 +169,13 @@ class WalkTraining:
                 settings.shared,
                 self._noise,
                 *self._sigmoids,
-                *tables,
+                *own,
                 settings.rate(number + (first + span.start) / num_nodes),
                 change,
                 settings.tile,
             )
 
-        spans = start_spans(len(nodes), self.rule.length * settings.passes)
-        return np.sum(map_spans(train, spans), axis=0)
+        return train_in_rounds(tables, train, len(nodes), num_nodes // ROUNDS)
 
 
 class EdgeTraining:
@@ -204,7 +203,7 @@ class EdgeTraining:
         change = (settings.rate(1) - settings.rate(0)) / self.draws
         key = np.uint64(stream_seed(seed=self.seed, purpose="edge draws", shard=number))
 
-        def train(span: slice) -> tuple[float, int]:
+        def train(own: Tables, span: slice) -> tuple[float, int]:
             return train_edges(
                 *self.graph,
                 span.start,
@@ -213,16 +212,13 @@ class EdgeTraining:
                 self._sources,
                 self._noise,
                 *self._sigmoids,
-                *tables,
+                *own,
                 settings.rate(number + span.start / self.draws),
                 change,
                 settings.tile,
             )
 
-        size = self.draws if self.draws * settings.passes < SMALLEST_DRAWS else SPAN_EDGES
-        cuts = range(0, self.draws, size)
-        spans = [slice(a, min(a + size, self.draws)) for a in cuts]
-        totals = np.sum(map_spans(train, spans), axis=0)
+        totals = train_in_rounds(tables, train, self.draws, self.draws // ROUNDS)
         return float(totals[0] / totals[1])
 
 

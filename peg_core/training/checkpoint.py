@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from peg_core.atomic_file import atomic_path
-from peg_core.models.link_predictor import LinkPredictor
+from peg_core.training.weight_average import WeightAverage
 
 
 @dataclass
@@ -43,31 +43,41 @@ FACTS = ("epoch", "step", "losses", "best_value", "best_epoch", "history")
 
 
 def write_checkpoint(
-    path: Path, state: TrainingState, model: LinkPredictor, optimizer: torch.optim.Optimizer
+    path: Path, state: TrainingState, average: WeightAverage, optimizer: torch.optim.Optimizer
 ) -> None:
-    """Write everything that a resumed run needs to go on as if nothing had happened."""
+    """Write everything that a resumed run needs to go on as if nothing had happened.
+
+    Args:
+        average: Of the model's weights; the model is found there.
+    """
     saved = optimizer.state_dict()
-    tensors = {f"model/{name}": value for name, value in model.state_dict().items()}
+    tensors = {f"model/{name}": value for name, value in average.model.state_dict().items()}
     tensors |= {f"best/{name}": value for name, value in state.best.items()}
+    tensors |= {f"average/{name}": value for name, value in average.values.items()}
     for index, values in saved["state"].items():
         tensors |= {f"optimizer/{index}/{name}": value for name, value in values.items()}
     facts = {name: getattr(state, name) for name in FACTS}
     facts["param_groups"] = saved["param_groups"]
+    facts["moves"] = average.moves
     tensors = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
     with atomic_path(path) as temporary:
         save_file(tensors, temporary, metadata={"state": json.dumps(facts)})
 
 
 def read_checkpoint(
-    path: Path, model: LinkPredictor, optimizer: torch.optim.Optimizer
+    path: Path, average: WeightAverage, optimizer: torch.optim.Optimizer
 ) -> TrainingState:
-    """Bring model and optimizer back to the checkpoint; a fresh state where there is none."""
+    """Bring model, mean and optimizer back to the checkpoint; a fresh state without one."""
     if not path.exists():
         return TrainingState()
     with safe_open(path, framework="pt") as file:
         facts = json.loads(file.metadata()["state"])
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    model = average.model
     model.load_state_dict(_under("model/", tensors))
+    device = next(model.parameters()).device
+    average.moves = facts.pop("moves")
+    average.values = {n: value.to(device) for n, value in _under("average/", tensors).items()}
     slots: dict[int, dict[str, Any]] = {}
     for name, value in _under("optimizer/", tensors).items():
         index, slot = name.split("/")

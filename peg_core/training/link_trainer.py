@@ -16,6 +16,7 @@ from peg_core.splits.split_store import LabelledPairs
 from peg_core.training.objective import OBJECTIVES
 from peg_core.training.step_source import StepSource
 from peg_core.training.training_step import TrainingStep
+from peg_core.training.weight_average import WeightAverage
 
 
 class PairLogits(nn.Module):
@@ -45,6 +46,8 @@ class LinkTrainer:
         objective: A name of ``OBJECTIVES``.
         metric: What is validated: auc, average_precision, mrr or hits@K.
         accumulate: Steps whose gradients are added up before the weights move.
+        average: Decay of the running mean of the weights, which is what validation and the
+            finished model use; 0: the weights themselves.
     """
 
     def __init__(
@@ -59,11 +62,13 @@ class LinkTrainer:
         objective: str = "bce",
         metric: str = "auc",
         accumulate: int = 1,
+        average: float = 0.0,
     ) -> None:
         self.network, self.optimizer, self.source = network, optimizer, source
         self.valid, self.seed, self.device, self.metric = valid, seed, device, metric
         self.objective = OBJECTIVES[objective]
         self.accumulate = accumulate
+        self.average = WeightAverage(self.model, average)
 
     @property
     def model(self) -> LinkPredictor:
@@ -105,11 +110,14 @@ class LinkTrainer:
 
     def validate(self) -> dict[str, float]:
         """Metrics of the validation pairs, on the whole training graph."""
-        model = self.model.eval()
-        view, embeddings = self.source.embed(model, self.device)
-        scorer = PairScorer(model.cpu(), view.graph, embeddings, view.positions, view.components)
-        scores = scorer.logits(self.valid.source, self.valid.target)
-        model.to(self.device)
+        with self.average.applied() as model:
+            model.eval()
+            view, embeddings = self.source.embed(model, self.device)
+            scorer = PairScorer(
+                model.cpu(), view.graph, embeddings, view.positions, view.components
+            )
+            scores = scorer.logits(self.valid.source, self.valid.target)
+            model.to(self.device)
         hits = [int(self.metric.removeprefix("hits@"))] if "@" in self.metric else []
         return ranking_metrics(*self.valid.by_label(scores), hits=hits)
 
@@ -126,3 +134,4 @@ class LinkTrainer:
     def _move(self) -> None:
         self.optimizer.step()
         self.optimizer.zero_grad()
+        self.average.update()

@@ -101,6 +101,7 @@ def _request(context: StageContext, seed: int) -> TrainRequest:
         metric=train.metric,
         validate_every=train.validate_every,
         accumulate=train.accumulate,
+        average=train.average,
         compile=train.compile,
         checkpoint_steps=train.checkpoint_steps,
         lr=train.lr,

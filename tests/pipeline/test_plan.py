@@ -101,7 +101,7 @@ def test_a_changed_setting_reruns_its_stage_and_what_follows_and_nothing_before(
 def test_the_reason_names_the_setting(small_pipeline, artifacts):
     plan = artifacts.plan(changed(small_pipeline, "train", lr=0.5))
     reasons = {step.stage.name: step.reason for step in plan}
-    assert reasons["train"] == "train.lr 0.01 -> 0.5"
+    assert reasons["train"] == "train.lr 0.005 -> 0.5"
     assert reasons["embed"] == "train changed"
     assert reasons["encode"] == "done on now"
 

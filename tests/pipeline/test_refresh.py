@@ -130,7 +130,7 @@ def test_without_a_run_there_is_nothing_to_refresh(small_pipeline, display):
 @pytest.mark.parametrize(
     ("section", "values", "message"),
     [
-        ("train", {"lr": 0.5}, r"train.lr 0.01 -> 0.5\); run `peg run` once first"),
+        ("train", {"lr": 0.5}, r"train.lr 0.005 -> 0.5\); run `peg run` once first"),
         ("model", {"hidden": 16}, "model.hidden 8 -> 16"),
         ("graph", {"duplicates": "max"}, "graph.duplicates sum -> max"),
         ("score", {"graph": "train"}, "set `score.graph: all`"),

@@ -3,27 +3,29 @@ import torch
 from peg_core.models.link_predictor import ModelSpec
 from peg_core.models.peg import PEG
 from peg_core.training.checkpoint import TrainingState, read_checkpoint, write_checkpoint
+from peg_core.training.weight_average import WeightAverage
 
 
 def build():
     torch.manual_seed(0)
     model = PEG(ModelSpec("peg", "best", in_channels=3, num_encodings=1, hidden=4))
-    return model, torch.optim.Adam(model.parameters(), lr=0.1)
+    return WeightAverage(model, 0.5), torch.optim.Adam(model.parameters(), lr=0.1)
 
 
-def step(model, optimizer):
+def step(average, optimizer):
     optimizer.zero_grad()
-    sum((p**2).sum() for p in model.parameters()).backward()
+    sum((p**2).sum() for p in average.model.parameters()).backward()
     optimizer.step()
+    average.update()
 
 
 def test_going_on_from_a_checkpoint_equals_never_stopping(tmp_path):
-    model, optimizer = build()
-    step(model, optimizer)
+    average, optimizer = build()
+    step(average, optimizer)
     state = TrainingState(3, 7, [0.5, 0.25], 0.9, 2, [{"epoch": 2, "loss": 0.1, "valid_auc": 0.9}])
-    state.best = {name: value.clone() for name, value in model.state_dict().items()}
-    write_checkpoint(tmp_path / "c.safetensors", state, model, optimizer)
-    step(model, optimizer)
+    state.best = average.weights()
+    write_checkpoint(tmp_path / "c.safetensors", state, average, optimizer)
+    step(average, optimizer)
 
     other, other_optimizer = build()
     step(other, other_optimizer)
@@ -34,8 +36,10 @@ def test_going_on_from_a_checkpoint_equals_never_stopping(tmp_path):
     assert (loaded.best_value, loaded.best_epoch) == (0.9, 2)
     assert loaded.history == state.history
     assert loaded.best.keys() == state.best.keys()
-    for name, value in model.state_dict().items():
-        torch.testing.assert_close(other.state_dict()[name], value, rtol=0, atol=0)
+    for name, value in average.model.state_dict().items():
+        torch.testing.assert_close(other.model.state_dict()[name], value, rtol=0, atol=0)
+    for name, value in average.values.items():
+        torch.testing.assert_close(other.values[name], value, rtol=0, atol=0)
 
 
 def test_without_a_file_training_starts_afresh(tmp_path):
