@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import secrets
@@ -200,6 +201,90 @@ def trained_run(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> P
 @pytest.fixture
 def display() -> RunDisplay:
     return RunDisplay(Console(quiet=True))
+
+
+class PegProcess:
+    """A `peg` that was started: what :class:`subprocess.Popen` tells of it."""
+
+    def __init__(self, launcher: Launcher, arguments: list[str], output: Path) -> None:
+        self._launcher, self._output = launcher, output
+        self.pid: int = launcher.ask(start=arguments, output=str(output))
+        self.returncode: int | None = None
+
+    @property
+    def output(self) -> str:
+        """Of both streams."""
+        return self._output.read_text()
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            self.returncode = self._launcher.ask(poll=self.pid)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def wait(self, timeout: float = 300) -> int:
+        deadline = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            assert time.monotonic() < deadline, self.output
+            time.sleep(0.01)
+        return code
+
+
+class Launcher:
+    """Starts `peg` as often as asked and pays for its imports once.
+
+    Args:
+        environment: Of the commands; None: that of the tests.
+    """
+
+    def __init__(self, folder: Path, environment: dict[str, str] | None = None) -> None:
+        self._folder, self._started = folder, 0
+        # -P: the folders of tests are called like the packages
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(Path(__file__).with_name("fork_commands.py"))],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, **request: object) -> int | None:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        answer: int | None = json.loads(self._process.stdout.readline())
+        return answer
+
+    def start(self, *arguments: object) -> PegProcess:
+        self._started += 1
+        output = self._folder / f"output-{self._started}.txt"
+        return PegProcess(self, [str(item) for item in arguments], output)
+
+    def close(self) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:  # its commands have ended, nothing is lost with it
+            self._process.kill()
+
+
+@pytest.fixture(scope="session")
+def start_peg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., PegProcess]]:
+    """Starts the command with its arguments in a process of its own."""
+    launcher = Launcher(tmp_path_factory.mktemp("commands"))
+    yield launcher.start
+    launcher.close()
+
+
+@pytest.fixture(scope="session")
+def launcher_class() -> type[Launcher]:
+    """To start commands in another environment."""
+    return Launcher
 
 
 class ObjectStore:

@@ -90,7 +90,7 @@ def _run(
 ) -> list[tuple[Shard, Result]]:
     settings = cluster.settings
     threads = cpus or settings.cpus_per_worker
-    remote = ray.remote(_run_shard).options(
+    remote = _remote_shard.options(
         num_cpus=threads, num_gpus=settings.gpus_per_worker or None, max_retries=settings.retries
     )
     queue = list(reversed(waiting))
@@ -105,16 +105,24 @@ def _run(
                 running[remote.remote(task, shard.arguments, marker, threads)] = shard
             ready, _ = ray.wait(list(running), timeout=POLL_SECONDS)
             for reference in ready:
-                result, retries = _collect(reference, running[reference])
+                shard = running.pop(reference)
+                result, retries = _collect(reference, shard)
                 cluster.retries_seen += retries
-                finished.append((running.pop(reference), result))
+                finished.append((shard, result))
                 on_progress(TaskProgress(done + len(finished), total, result))
             if not ready:
                 on_progress(TaskProgress(done + len(finished), total))
     finally:
-        for reference in running:
-            ray.cancel(reference, force=True)
+        _cancel(list(running))
     return finished
+
+
+def _cancel(references: list[Any]) -> None:
+    """End tasks; cancelling one that has ended makes Ray end this process."""
+    if references:
+        _, under_way = ray.wait(references, num_returns=len(references), timeout=0)
+        for reference in under_way:
+            ray.cancel(reference, force=True)
 
 
 def _collect(reference: Any, shard: Shard) -> tuple[Result, int]:
@@ -146,6 +154,10 @@ def _run_shard(
     result["peak_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     write_json(Path(marker), result)
     return result, _attempts_before()
+
+
+# One remote function for all maps: Ray keeps a line of workers for each that it sees.
+_remote_shard = ray.remote(_run_shard)
 
 
 def _attempts_before() -> int:

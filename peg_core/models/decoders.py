@@ -48,11 +48,19 @@ class StructuralHead(Head):
 
 
 class LinearHead(Head):
-    """The authors' head: a linear map of (X_u . X_v, squared distances)."""
+    """The authors' head: a linear map of (X_u . X_v, squared distances).
+
+    It starts as the inner product less the squared distances: from a negative first weight,
+    training would have to place linked nodes opposite to each other, and does not get far.
+    """
 
     def __init__(self, hidden: int, num_encodings: int, *, dropout: float = 0.0) -> None:
         super().__init__(hidden, num_encodings, dropout=dropout)
         self.linear = nn.Linear(1 + num_encodings, 1)
+        with torch.no_grad():
+            self.linear.weight.fill_(-1.0)
+            self.linear.weight[0, 0] = 1.0
+            self.linear.bias.zero_()
 
     def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
         del structure

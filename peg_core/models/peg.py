@@ -23,10 +23,14 @@ class PEG(LinkPredictor):
         super().__init__(spec)
         self.rule = preset_rule(spec)
         widths = [spec.in_channels] + [spec.hidden] * spec.layers
-        self.layers = nn.ModuleList(
+        layers = [
             PEGConv(before, after, num_measures=spec.num_encodings, residual=spec.preset == "best")
             for before, after in pairwise(widths)
-        )
+        ]
+        if spec.preset == "faithful":
+            for layer in layers:
+                nn.init.xavier_uniform_(layer.linear.weight)  # as PyG's layers start
+        self.layers = nn.ModuleList(layers)
 
     def embed_layer(self, layer: int, state: State, messages: MessageGraph) -> Tensor:
         sources, targets = self.ends(layer, state, messages)

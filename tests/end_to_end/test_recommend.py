@@ -1,10 +1,7 @@
 """`peg recommend` on a real local Ray, against scoring every pair."""
 
-import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -144,29 +141,32 @@ def test_asked_nodes_with_string_ids_come_in_their_order(
 
 
 def test_the_command_resumes_after_a_kill_and_copies_its_files(
-    small_config, small_pipeline, ray_address, tmp_path
+    cluster, small_config, small_pipeline, start_peg, ray_address, display, tmp_path
 ):
     edges = Path(small_pipeline.graph.edges)
     narrow = pl.read_parquet(edges).cast({"src": pl.Int32, "dst": pl.Int32})
     narrow.write_parquet(edges)
+    graph = small_pipeline.graph.model_copy(update={"nodes": None, "features": None})
+    ready = with_recommend(small_pipeline).model_copy(update={"graph": graph})
+    run_pipeline(ready, display, target="index")  # all that recommending needs
     command = [
-        sys.executable, "-m", "pipeline", "recommend", str(small_config), "--top-k", "4",
-        "--out", str(tmp_path / "out"), "--set", f"cluster.address={ray_address}",
-        "--set", "recommend.shard_nodes=5", "--set", "graph.nodes=null",
-        "--set", "graph.features=null",
+        "recommend", small_config, "--top-k", "4", "--out", tmp_path / "out",
+        "--set", f"cluster.address={ray_address}", "--set", "recommend.shard_nodes=5",
+        "--set", "graph.nodes=null", "--set", "graph.features=null",
     ]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = start_peg(*command)
     store = Path(small_pipeline.store)
     while not list(store.glob("recommend/*/done/*.json")):
-        assert process.poll() is None, process.stdout.read()
+        assert process.poll() is None, process.output
         time.sleep(0.002)
-    os.kill(process.pid, signal.SIGKILL)
+    process.send_signal(signal.SIGKILL)
     process.wait()
     finished = {file: file.read_bytes() for file in store.glob("recommend/*/part-*.parquet")}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    again = start_peg(*command)
+    assert again.wait() == 0, again.output
     assert {file: file.read_bytes() for file in finished} == finished
-    assert re.search(r"recall against scoring every pair: [01]\.\d{4} on average", done.stdout)
+    assert len(list((store / "train").iterdir())) == 1  # nothing but the recommendations was run
+    assert re.search(r"recall against scoring every pair: [01]\.\d{4} on average", again.output)
     found = pl.read_parquet(sorted((tmp_path / "out").glob("*.parquet")))
     assert found.schema == {
         "node": pl.Int32, "rank": pl.Int32, "candidate": pl.Int32, "score": pl.Float32

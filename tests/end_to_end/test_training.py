@@ -1,8 +1,7 @@
 """Training as the pipeline runs it: samples, several workers, several splits."""
 
+import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -46,45 +45,38 @@ def test_every_model_trains_on_samples_to_an_evaluation(cluster, small_pipeline,
     assert epochs["epoch"].to_list() == [0, 1, 2, 3]
 
 
-def test_two_workers_train_one_model(cluster, small_pipeline, display):
-    config = with_training(small_pipeline, workers=2, epochs=3)
+@pytest.mark.parametrize("workers", [2, (1, 2)])
+def test_two_workers_train_one_model(cluster, small_pipeline, display, workers):
+    config = with_training(small_pipeline, workers=workers, epochs=3)
     manifests = run_pipeline(config, display)
     assert manifests["train"].counts["epochs"] == 3
     assert manifests["evaluate"].counts["test_auc"] > 0.6
 
 
 def test_a_training_killed_within_an_epoch_goes_on_at_its_step(
-    small_config, small_pipeline, ray_address
+    cluster, small_config, small_pipeline, start_peg, ray_address, display
 ):
+    config = with_training(small_pipeline, **SAMPLED, checkpoint_steps=2)
+    run_pipeline(config, display)
+    expected = weights_of(config)
+    store = Path(config.store)
+    shutil.rmtree(store / "train")
+    (store / "current" / "train").unlink()
     settings = yaml.safe_load(small_config.read_text())
     settings["train"] |= {**SAMPLED, "checkpoint_steps": 2}
     settings.pop("score")
-
-    def start(store):
-        small_config.write_text(yaml.safe_dump({**settings, "store": str(store)}))
-        command = [sys.executable, "-m", "pipeline", "run", str(small_config)]
-        command += ["--set", f"cluster.address={ray_address}"]
-        return subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-
-    found = []
-    for name in ("whole", "killed"):
-        store = Path(small_pipeline.store).with_name(name)
-        process = start(store)
-        if name == "killed":
-            while not list(store.glob("train/*/seed-0/checkpoint.safetensors")):
-                assert process.poll() is None, process.stdout.read()
-                time.sleep(0.002)
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            assert not list(store.glob("train/*/manifest.json"))
-            process = start(store)
-        output, _ = process.communicate(timeout=300)
-        assert process.returncode == 0, output
-        found.append(load_file(store / "current/train/seed-0/weights.safetensors"))
-    for name, value in found[0].items():
-        np.testing.assert_array_equal(found[1][name], value)
+    small_config.write_text(yaml.safe_dump(settings))
+    process = start_peg("run", small_config, "--set", f"cluster.address={ray_address}")
+    while not list(store.glob("train/*/seed-0/checkpoint.safetensors")):
+        assert process.poll() is None, process.output
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not list(store.glob("train/*/manifest.json"))
+    run_pipeline(config, display)
+    found = weights_of(config)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
 
 
 def test_several_splits_are_summed_up(cluster, small_pipeline, display):

@@ -81,15 +81,15 @@ def test_the_command_prints_one_error_and_exits_with_1(small_config, ray_address
     assert "Traceback" not in done.stderr
 
 
-def test_three_mistakes_are_told_together_with_exit_code_2(small_config, ray_address):
+def test_three_mistakes_are_told_together_with_exit_code_2(small_config, start_peg):
     text = small_config.read_text()
     text = text.replace("epochs: 6", "epochs: none").replace("hidden:", "hiden:")
     text = text.replace("kind: le", "kind: eigenmap")
     small_config.write_text(text)
-    done = run(small_config, ray_address)
-    assert done.returncode == 2
+    process = start_peg("run", small_config)
+    assert process.wait() == 2
     for word in ("small.yaml:", "train.epochs", "did you mean 'hidden'", "known: le"):
-        assert word in done.stderr, done.stderr
+        assert word in process.output, process.output
     assert not (small_config.parent / "store").exists()
 
 

@@ -2,16 +2,20 @@
 
 import json
 import os
+import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
+import yaml
+from rich.console import Console
 
-from pipeline.runner import plan_run
+from pipeline.config import PipelineConfig
+from pipeline.progress import RunDisplay
+from pipeline.runner import plan_run, run_pipeline
+from pipeline.stages import STAGES
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -19,33 +23,40 @@ pytestmark = [pytest.mark.ray, pytest.mark.slow]
 NOT_COMPARED = {"manifest.json", "report.html", "progress.json"}
 
 
-def start(config, address):
-    return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "pipeline",
-            "run",
-            str(config),
-            "--set",
-            f"cluster.address={address}",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory, small_inputs):
+    """Of the small pipeline; its inputs serve every test of this file."""
+    return small_inputs(tmp_path_factory.mktemp("killed"))
 
 
-def finish(config, address):
-    process = start(config, address)
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output
-    return output
+@pytest.fixture(scope="module")
+def uninterrupted(cluster, settings):
+    """The store of a run that nobody disturbed."""
+    run_pipeline(PipelineConfig(**settings), RunDisplay(Console(quiet=True)))
+    return Path(settings["store"])
+
+
+@pytest.fixture
+def pipeline(settings, tmp_path):
+    """The same pipeline on a store of its own, empty."""
+    return PipelineConfig(**{**settings, "store": str(tmp_path / "store")})
+
+
+@pytest.fixture
+def start(start_peg, pipeline, settings, tmp_path, ray_address):
+    """Starts the pipeline in a process of its own."""
+    file = tmp_path / "small.yaml"
+    file.write_text(yaml.safe_dump({**settings, "store": pipeline.store}))
+    return lambda: start_peg("run", file, "--set", f"cluster.address={ray_address}")
+
+
+def finish(process):
+    assert process.wait() == 0, process.output
 
 
 def wait_for(condition, process):
     while not condition():
-        assert process.poll() is None, process.stdout.read()
+        assert process.poll() is None, process.output
         time.sleep(0.002)
 
 
@@ -66,17 +77,24 @@ def contents(store: Path) -> dict[str, bytes]:
     return found
 
 
+def copy_up_to(stage: str, whole: Path, store: Path) -> None:
+    """A store that has all that comes before the stage."""
+    shutil.copytree(whole, store, symlinks=True)
+    names = list(STAGES)
+    for name in names[names.index(stage) :]:
+        if (store / name).exists():  # not every stage takes part
+            shutil.rmtree(store / name)
+            (store / "current" / name).unlink()
+
+
 def test_killed_in_every_stage_and_started_again_gives_the_same_bytes(
-    small_config, small_pipeline, ray_address
+    pipeline, uninterrupted, start
 ):
-    finish(small_config, ray_address)
-    store = Path(small_pipeline.store)
-    expected = contents(store)
-    store.rename(store.with_name("uninterrupted"))
-    folders = {s.stage.name: store / s.stage.name / s.fingerprint for s in plan_run(small_pipeline)}
+    store = Path(pipeline.store)
+    folders = {s.stage.name: store / s.stage.name / s.fingerprint for s in plan_run(pipeline)}
     killed = []
     for name in folders:
-        process = start(small_config, ray_address)
+        process = start()
         folder = folders[name]
         wait_for(folder.exists, process)
         if name == "train":  # in the middle of it, not at its beginning
@@ -85,56 +103,50 @@ def test_killed_in_every_stage_and_started_again_gives_the_same_bytes(
         process.wait()
         if not (folder / "manifest.json").exists():
             killed.append(name)
-    finish(small_config, ray_address)
+    finish(start())
     # a stage may end within the moment it takes to kill: most must have been hit
     assert len(killed) >= 7, killed
     assert "train" in killed
-    assert contents(store) == expected
+    assert contents(store) == contents(uninterrupted)
 
 
-def test_interrupting_ends_cleanly_and_the_lease_is_given_back(
-    small_config, small_pipeline, ray_address
-):
-    process = start(small_config, ray_address)
-    store = Path(small_pipeline.store)
+def test_interrupting_ends_cleanly_and_the_lease_is_given_back(pipeline, start, cluster, display):
+    process = start()
+    store = Path(pipeline.store)
     wait_for((store / "train").exists, process)
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 130, output
-    assert "finished work is kept" in output
-    assert "Traceback" not in output
+    assert process.wait(timeout=120) == 130, process.output
+    assert "finished work is kept" in process.output
+    assert "Traceback" not in process.output
     assert not (store / "lease.json").exists()
     assert not list(store.rglob("*.tmp"))
-    finish(small_config, ray_address)
+    manifests = run_pipeline(pipeline, display)
+    assert "report" in manifests
 
 
-def test_two_runs_on_one_store_do_not_meet(small_config, small_pipeline, ray_address):
-    first = start(small_config, ray_address)
-    store = Path(small_pipeline.store)
+def test_two_runs_on_one_store_do_not_meet(pipeline, uninterrupted, start):
+    store = Path(pipeline.store)
+    copy_up_to("train", uninterrupted, store)
+    first = start()
     wait_for((store / "lease.json").exists, first)
-    second = start(small_config, ray_address)
-    output, _ = second.communicate(timeout=120)
-    assert second.returncode == 1
-    assert f"in use by process {first.pid}" in output
-    first.communicate(timeout=300)
-    assert first.returncode == 0
+    second = start()
+    assert second.wait(timeout=120) == 1
+    assert f"in use by process {first.pid}" in second.output
+    finish(first)
 
 
-def test_a_killed_training_worker_goes_on_from_its_checkpoint(
-    small_config, small_pipeline, ray_address
-):
-    process = start(small_config, ray_address)
-    store = Path(small_pipeline.store)
+def test_a_killed_training_worker_goes_on_from_its_checkpoint(pipeline, uninterrupted, start):
+    store = Path(pipeline.store)
+    copy_up_to("train", uninterrupted, store)
+    process = start()
     wait_for(lambda: list(store.glob("train/*/seed-0/checkpoint.safetensors")), process)
     for worker in psutil.Process().children(recursive=True):  # of this session's Ray
         if "_run_shard" in worker.name():
             os.kill(worker.pid, signal.SIGKILL)
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output
-    resumed = [json.loads(p.read_text()) for p in store.glob("train/*/seed-0/training.json")]
-    again = store.with_name("again")
-    text = small_config.read_text().replace(str(store), str(again))
-    small_config.write_text(text)
-    finish(small_config, ray_address)
-    whole = [json.loads(p.read_text()) for p in again.glob("train/*/seed-0/training.json")]
+    finish(process)
+    resumed, whole = (
+        [json.loads(p.read_text()) for p in place.glob("train/*/seed-0/training.json")]
+        for place in (store, uninterrupted)
+    )
+    assert len(resumed) == 1
     assert resumed == whole
