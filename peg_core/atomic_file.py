@@ -25,6 +25,12 @@ def atomic_path(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def remove_leftovers(folder: Path) -> None:
+    """Remove what writers that were killed left below a folder that nobody writes to."""
+    for temporary in folder.rglob(".*.tmp"):
+        temporary.unlink(missing_ok=True)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write JSON, flushed to disk before it appears under its name."""
     with atomic_path(path) as temporary, temporary.open("w") as file:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from peg_core.atomic_file import remove_leftovers
 from peg_core.errors import PegError
 from peg_core.object_url import is_url
 from pipeline.lease import Lease, is_alive, read_holder
@@ -69,6 +70,7 @@ class ArtifactStore:
 
     def commit(self, manifest: Manifest, folder: Path) -> Manifest:
         """Declare the artifact finished."""
+        remove_leftovers(folder)
         manifest.write(folder)
         return manifest
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from peg_core.atomic_file import remove_leftovers
 from peg_core.errors import ArtifactMismatch, InputError
 from peg_core.graph.edge_table import (
     RowGroup,
@@ -69,9 +70,9 @@ def score_candidates(
         markers=folder / "done",
         on_progress=_RowProgress(progress, folder, sum(group.rows for group in groups)),
     )
-    for pattern in (".part-*.tmp", ".part-*.rows"):  # of tasks that were killed
-        for leftover in folder.glob(pattern):
-            leftover.unlink(missing_ok=True)
+    remove_leftovers(folder)
+    for rows in folder.glob(".part-*.rows"):  # of tasks that were killed
+        rows.unlink(missing_ok=True)
     return _result(results, score)
 
 

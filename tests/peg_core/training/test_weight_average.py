@@ -37,9 +37,9 @@ def test_the_mean_is_in_place_only_while_it_is_applied(model):
         set_all(model, value)
         average.update()
     with average.applied() as averaged:
-        inside = float(averaged.layers[0].bias[0])
+        inside = float(averaged.layers[0].bias[0].detach())
     assert 1.0 < inside < 2.0
-    assert float(model.layers[0].bias[0]) == 2.0
+    assert float(model.layers[0].bias[0].detach()) == 2.0
 
 
 def test_without_decay_the_weights_are_kept_as_they_are(model):
