@@ -3,6 +3,7 @@
 Threads that write to one table take its cache lines from each other: on two cores that made
 training slower than on one. Here every thread trains a copy, and after a short round what each
 of them changed is added up. With as many threads the result is the same, number by number.
+In large tables threads rarely meet, and share them without locks (Hogwild).
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ Train = Callable[[Tables, slice], tuple[float, int]]
 
 # Rounds of a pass: more follow a single thread more closely, fewer add up less often.
 ROUNDS = 32
-# Copies beyond this are not made: the threads then share the tables (Hogwild).
-MOST_BYTES = 8 * 2**30
+# Larger tables are shared: they lie in memory, not in a cache that two cores fight for.
+MOST_BYTES = 64 * 2**20
 
 
 def train_in_rounds(
@@ -40,7 +41,7 @@ def train_in_rounds(
     spans = [slice(a, min(a + size, work)) for a in range(0, work, size)]
     if threads == 1:
         return np.sum([train(tables, span) for span in spans], axis=0, dtype=np.float64)
-    if (1 + threads) * sum(table.nbytes for table in tables) > MOST_BYTES:
+    if sum(table.nbytes for table in tables) > MOST_BYTES:
         found = map_spans(lambda span: train(tables, span), spans)
         return np.sum(found, axis=0, dtype=np.float64)
     copies = [_copy(tables) for _ in range(threads)]

@@ -133,7 +133,15 @@ def test_threads_are_pinned_to_the_cpus_of_the_task(cluster, tmp_path):
     assert (result["torch"], result["numba"]) == (1, 1)
 
 
-def test_interrupting_cancels_the_tasks_under_way(cluster, tmp_path):
+@pytest.fixture
+def heeded_interrupts():
+    """A shell that starts the tests in the background makes them ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_interrupting_cancels_the_tasks_under_way(cluster, tmp_path, heeded_interrupts):
     def interrupt() -> None:
         while not (tmp_path / "started").exists():
             time.sleep(0.05)
