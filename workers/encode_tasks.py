@@ -148,18 +148,7 @@ def open_graph(request: EncodeRequest) -> tuple[GraphStore, dict[str, int]]:
     split = SplitStore(request.split)
     graph = split.graph_without(request.fold)
     place = f"the graph encoded for {request.out}"
-    return graph, require_no_leaks(graph, hidden_links(split, request.fold), place=place)
-
-
-def hidden_links(
-    split: SplitStore, fold: int
-) -> dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-    """What a model must not see while ``fold`` supervises: held-out links and the fold itself."""
-    links = split.held_out_links()
-    if fold != NO_FOLD:
-        source, target, folds = split.train_links()
-        links[f"fold {fold}"] = (source[folds == fold], target[folds == fold])
-    return links
+    return graph, require_no_leaks(graph, split.hidden_links(request.fold), place=place)
 
 
 def positions_file(folder: Path, encoding: int, fold: int = NO_FOLD) -> Path:

@@ -25,7 +25,7 @@ from peg_core.training.link_schedule import LinkSchedule, Share
 from peg_core.training.link_trainer import LinkTrainer, PairLogits
 from peg_core.training.sampled_view import SampledView
 from peg_core.training.step_source import FullGraphSource, SampledSource, StepSource
-from workers.encode_tasks import hidden_links, load_positions
+from workers.encode_tasks import load_positions
 
 if TYPE_CHECKING:
     from workers.train_loop import TrainRequest
@@ -34,6 +34,8 @@ View = TypeVar("View", bound=GraphView)
 
 # `auto` embeds the whole graph in every step up to this many edges.
 MOST_FULL_EDGES = 1_000_000
+# Validation after every epoch ranks this many pairs at most: more would tell no more.
+MOST_VALID_PAIRS = 2_000_000
 
 
 def build_trainer(
@@ -52,7 +54,7 @@ def build_trainer(
         network,
         torch.optim.Adam(network.parameters(), lr=request.lr, weight_decay=request.weight_decay),
         _source(request, split, features, model, share),
-        split.held_out("valid"),
+        split.held_out("valid", most=MOST_VALID_PAIRS),
         seed=request.seed,
         device=device,
         objective=request.objective,
@@ -88,7 +90,7 @@ def _source(
     )
 
     def view(kind: type[View], graph: GraphStore, fold: int) -> View:
-        require_no_leaks(graph, hidden_links(split, fold), place="the messages of training")
+        require_no_leaks(graph, split.hidden_links(fold), place="the messages of training")
         return kind.of(graph, _positions(request, graph, fold), features, model)
 
     @cache

@@ -73,6 +73,9 @@ class LinkPredictor(nn.Module):
         self.table = (
             nn.Embedding(spec.learned_nodes, spec.in_channels) if spec.learned_nodes else None
         )
+        if self.table is not None:
+            # small, so that what is learnt soon outweighs it
+            nn.init.xavier_uniform_(self.table.weight)
 
     def first_state(
         self, x: Tensor, positions: Sequence[Tensor], nodes: Tensor | None = None

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Iterable, Mapping
 
 from peg_core.errors import LeakFound
 from peg_core.graph.graph_store import GraphStore
-
-IntArray = npt.NDArray[np.integer[Any]]
-Pairs = tuple[IntArray, IntArray]
+from peg_core.splits.split_store import Pairs
 
 
-def count_leaks(graph: GraphStore, held_out: Mapping[str, Pairs]) -> dict[str, int]:
-    """How many of the held-out links are edges of ``graph``, by name."""
+def count_leaks(graph: GraphStore, held_out: Mapping[str, Iterable[Pairs]]) -> dict[str, int]:
+    """How many of the held-out links, given some at a time, are edges of ``graph``, by name."""
     return {
-        name: int(graph.contains(source, target).sum())
-        for name, (source, target) in held_out.items()
+        name: sum(int(graph.contains(*links).sum()) for links in chunks)
+        for name, chunks in held_out.items()
     }
 
 
 def require_no_leaks(
-    graph: GraphStore, held_out: Mapping[str, Pairs], *, place: str
+    graph: GraphStore, held_out: Mapping[str, Iterable[Pairs]], *, place: str
 ) -> dict[str, int]:
     """The counts, all zero, or :class:`LeakFound` naming the first that is not."""
     counts = count_leaks(graph, held_out)

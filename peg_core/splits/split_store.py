@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow.parquet as pq
 
 from peg_core.atomic_file import atomic_path, write_array
 from peg_core.errors import PegError
@@ -17,8 +19,12 @@ from peg_core.splits.edge_split import TRAIN, assign_folds
 
 IntArray = npt.NDArray[np.integer[Any]]
 
+Pairs = tuple[IntArray, IntArray]
+
 # Entries of the training graph carry the fold of their edge; this is no fold.
 NO_FOLD = -1
+# Links that are looked at together where all of them might not fit into memory.
+CHUNK = 2**20
 
 
 @dataclass(frozen=True)
@@ -63,21 +69,54 @@ class SplitStore:
         graph = self.train_graph()
         return graph if fold == NO_FOLD else graph.filter_entries(self.entry_folds() != fold)
 
-    def train_links(self) -> tuple[IntArray, IntArray, npt.NDArray[np.uint8]]:
-        """Source, target and fold of every training link."""
-        graph = self.train_graph()
-        source, target = graph.edges()
-        rows = np.repeat(np.arange(graph.num_nodes, dtype=graph.indices.dtype), graph.degrees)
-        return source, target, self.entry_folds()[rows < graph.indices]
+    def fold_starts(self) -> npt.NDArray[np.int64]:
+        """Where the links of each fold begin among all, [folds + 1]."""
+        starts: npt.NDArray[np.int64] = np.load(self.folder / "fold_starts.npy")
+        return starts
 
-    def held_out(self, part: str) -> LabelledPairs:
-        """The pairs of ``valid`` or ``test``."""
-        table = pl.read_parquet(self.folder / f"{part}.parquet")
-        return LabelledPairs(*(table[name].to_numpy() for name in ("source", "target", "label")))
+    def links(self, fold: int = NO_FOLD) -> Pairs:
+        """Source and target of the training links of a fold, or of all, fold by fold.
 
-    def held_out_links(self) -> dict[str, tuple[IntArray, IntArray]]:
-        """The links that nothing may learn from, by part."""
-        return {part: self.held_out(part).links for part in ("valid", "test")}
+        Memory-mapped: only what is looked at is read.
+        """
+        source, target = np.load(self.folder / "links.npy", mmap_mode="r")
+        if fold == NO_FOLD:
+            return source, target
+        part = slice(*self.fold_starts()[fold : fold + 2])
+        return source[part], target[part]
+
+    def held_out(self, part: str, *, most: int | None = None) -> LabelledPairs:
+        """The pairs of ``valid`` or ``test``.
+
+        Args:
+            part: Which.
+            most: Take every second, third, ... so that no more than this are left; none: all.
+        """
+        nothing = np.zeros(0, np.int64)
+        chunks, seen = [[nothing, nothing, nothing.astype(np.uint8)]], 0
+        file = pq.ParquetFile(self.folder / f"{part}.parquet")
+        step = 1 if most is None else max(1, -(-file.metadata.num_rows // most))
+        for chunk in _chunks(file):
+            chunks.append([column[-seen % step :: step] for column in chunk])
+            seen += len(chunk[0])
+        return LabelledPairs(*(np.concatenate(columns) for columns in zip(*chunks, strict=True)))
+
+    def held_out_links(self) -> dict[str, Iterable[Pairs]]:
+        """The links that nothing may learn from, by part, some at a time."""
+        return {part: self._link_chunks(part) for part in ("valid", "test")}
+
+    def hidden_links(self, fold: int) -> dict[str, Iterable[Pairs]]:
+        """What a model must not see while ``fold`` supervises: held-out links and the fold."""
+        if fold == NO_FOLD:
+            return self.held_out_links()
+        source, target = self.links(fold)
+        places = range(0, len(source), CHUNK)
+        parts = ((source[i : i + CHUNK], target[i : i + CHUNK]) for i in places)
+        return {**self.held_out_links(), f"fold {fold}": parts}
+
+    def _link_chunks(self, part: str) -> Iterator[Pairs]:
+        for source, target, label in _chunks(pq.ParquetFile(self.folder / f"{part}.parquet")):
+            yield source[label == 1], target[label == 1]
 
     def write_train(
         self,
@@ -88,7 +127,7 @@ class SplitStore:
         folds: int,
         seed: int,
     ) -> GraphStore:
-        """Write the training graph: the entries whose part is TRAIN.
+        """Write the training graph, the entries whose part is TRAIN, and its links by fold.
 
         Args:
             node_keys: [num_nodes], by which the folds are drawn.
@@ -96,18 +135,25 @@ class SplitStore:
         train = graph.filter_entries(entry_parts == TRAIN)
         train.save(self.folder / "train_graph")
         rows = np.repeat(np.arange(train.num_nodes, dtype=np.int64), train.degrees)
-        fold = spread_to_entries(
-            train,
-            rows,
-            assign_folds(*(node_keys[end] for end in train.edges()), folds=folds, seed=seed),
-        )
-        write_array(self.folder / "entry_folds.npy", fold)
+        links = train.edges()
+        fold = assign_folds(*(node_keys[end] for end in links), folds=folds, seed=seed)
+        write_array(self.folder / "entry_folds.npy", spread_to_entries(train, rows, fold))
+        by_fold = np.argsort(fold, kind="stable")
+        write_array(self.folder / "links.npy", np.stack([end[by_fold] for end in links]))
+        starts = np.concatenate([[0], np.cumsum(np.bincount(fold, minlength=folds))])
+        write_array(self.folder / "fold_starts.npy", starts)
         return train
 
     def write_held_out(self, part: str, pairs: LabelledPairs) -> None:
         columns = {"source": pairs.source, "target": pairs.target, "label": pairs.label}
         with atomic_path(self.folder / f"{part}.parquet") as temporary:
             pl.DataFrame(columns).write_parquet(temporary)
+
+
+def _chunks(file: pq.ParquetFile) -> Iterator[list[npt.NDArray[Any]]]:
+    """Source, target and label of pairs, some at a time."""
+    for batch in file.iter_batches(CHUNK):
+        yield [batch[name].to_numpy() for name in ("source", "target", "label")]
 
 
 def spread_to_entries(

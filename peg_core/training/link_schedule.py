@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.random_streams import random_stream
+from peg_core.random_streams import random_stream, stream_seed
+from peg_core.shuffled_range import ShuffledRange
 from peg_core.splits.negative_sampling import NegativeSampler
 from peg_core.splits.split_store import NO_FOLD, SplitStore
 
@@ -45,11 +47,25 @@ class Supervision:
     num_links: int
 
 
+class Batch(NamedTuple):
+    """A piece of the random order of the links of one part.
+
+    Args:
+        part: A fold, or 0 where there are none.
+        first, last: Places in the order.
+    """
+
+    part: int
+    first: int
+    last: int
+
+
 class LinkSchedule:
     """Deals the training links to steps; every link supervises once an epoch.
 
     The streams depend on epoch and step alone: a resumed run repeats them, and so do
-    several processes, each taking its share of every step.
+    several processes, each taking its share of every step. The links stay in their file,
+    and so does their order: memory does not grow with them.
 
     Args:
         split: The training graph and its folds.
@@ -71,44 +87,53 @@ class LinkSchedule:
         negatives: str = "uniform",
     ) -> None:
         self.graph = split.train_graph()
-        self.source, self.target, self.fold = split.train_links()
+        self.source, self.target = split.links()
+        starts = split.fold_starts()
+        self.starts = starts if folds > 1 else starts[[0, -1]]
         self.folds, self.seed, self.batch_size = folds, seed, batch_size
         self.share = share or Share()
         self.negatives = NegativeSampler(self.graph, negatives)
 
-    def links(self, epoch: int) -> list[tuple[int, IntArray]]:
-        """(fold that is left out, links that supervise), in the order of this epoch."""
+    def batches(self, epoch: int) -> list[Batch]:
+        """What each step of an epoch takes, fold by fold."""
         rng = random_stream(seed=self.seed, purpose="epoch order", shard=epoch)
-        if self.folds == 1:
-            shuffled = rng.permutation(len(self.source))
-            parts = self._num_batches(len(shuffled), STEPS_WITHOUT_FOLDS)
-            return [(NO_FOLD, part) for part in np.array_split(shuffled, parts)]
-        steps = []
-        for fold in rng.permutation(self.folds):
-            links = np.flatnonzero(self.fold == fold)
-            parts = self._num_batches(len(links), 1)
-            links = rng.permutation(links) if parts > 1 else links
-            steps += [(int(fold), part) for part in np.array_split(links, parts)]
-        return steps
+        found = []
+        for part in rng.permutation(self.folds).tolist():
+            size = int(self.starts[part + 1] - self.starts[part])
+            cuts = np.linspace(0, size, self._num_batches(size) + 1).astype(np.int64).tolist()
+            found += [Batch(part, first, last) for first, last in pairwise(cuts)]
+        return found
 
-    def _num_batches(self, links: int, otherwise: int) -> int:
+    def _num_batches(self, links: int) -> int:
         if self.batch_size is None:
-            return otherwise
+            return STEPS_WITHOUT_FOLDS if self.folds == 1 else 1
         return max(1, round(links / self.batch_size))
+
+    def links(self, epoch: int, batch: Batch) -> IntArray:
+        """Which of the links a batch holds, places in ``source`` and ``target``."""
+        start, stop = self.starts[batch.part : batch.part + 2].tolist()
+        if batch.last - batch.first == stop - start:
+            return np.arange(start, stop)
+        shard = epoch * self.folds + batch.part
+        seed = stream_seed(seed=self.seed, purpose="link order", shard=shard)
+        return start + ShuffledRange(stop - start, seed=seed).take(batch.first, batch.last)
 
     def epoch(self, epoch: int, *, start: int = 0) -> Iterator[Supervision]:
         """The steps of an epoch, from number ``start`` of it on."""
-        steps = self.links(epoch)
-        for place, (fold, links) in enumerate(steps):
-            if place >= start:
-                yield self.supervision(epoch * len(steps) + place, fold, links)
+        batches = self.batches(epoch)
+        for place in range(start, len(batches)):
+            links = self.links(epoch, batches[place])
+            fold = NO_FOLD if self.folds == 1 else batches[place].part
+            yield self.supervision(epoch * len(batches) + place, fold, links)
 
     def supervision(self, number: int, fold: int, links: IntArray) -> Supervision:
         """This process's share of the links, beside as many non-links."""
         rng = random_stream(seed=self.seed, purpose="training negatives", shard=number)
-        free = self.negatives.draw(self.source[links], self.target[links], rng=rng)
+        known = self.source[links], self.target[links]
+        free = self.negatives.draw(*known, rng=rng)
         mine = slice(self.share.rank, None, self.share.world_size)
-        known: tuple[npt.NDArray[Any], ...] = (self.source[links][mine], self.target[links][mine])
-        source = np.concatenate([known[0], free[0][mine]]).astype(np.int64)
-        target = np.concatenate([known[1], free[1][mine]]).astype(np.int64)
-        return Supervision(number, fold, source, target, len(known[0]))
+        source, target = (
+            np.concatenate([link[mine], other[mine]]).astype(np.int64)
+            for link, other in zip(known, free, strict=True)
+        )
+        return Supervision(number, fold, source, target, len(links[mine]))

@@ -29,7 +29,7 @@ class PairLogits(nn.Module):
     def forward(self, step: TrainingStep) -> Tensor:
         state = self.model.first_state(step.x, step.positions, step.nodes)
         embeddings = self.model(state, step.messages)
-        first, second = embeddings[step.pairs[0]], embeddings[step.pairs[1]]
+        first, second = (embeddings.index_select(0, ends) for ends in step.pairs)
         return self.model.decode(first, second, step.geometry, step.structure)
 
 

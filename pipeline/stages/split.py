@@ -49,4 +49,4 @@ def run(context: StageContext) -> StageResult:
     return StageResult(peak_memory_bytes=counts.pop("peak_memory_bytes"), counts=counts)
 
 
-STAGE = Stage("split", 2, ("ingest",), settings, run, files)
+STAGE = Stage("split", 3, ("ingest",), settings, run, files)

@@ -46,12 +46,16 @@ def test_held_out_links_are_in_neither_training_nor_any_fold_graph(split):
 
 def test_folds_partition_the_training_links(split):
     _, store = split
-    source, target, fold = store.train_links()
-    assert sorted(np.bincount(fold).tolist()) == [32] * 5
+    together = [store.links(number) for number in range(5)]
+    assert [len(source) for source, _ in together] == [32] * 5
+    edges = set(zip(*store.train_graph().edges(), strict=True))
+    assert set(zip(*store.links(), strict=True)) == edges
+    assert set().union(*(zip(*links, strict=True) for links in together)) == edges
     for number in range(5):
         graph = store.graph_without(number)
-        inside = graph.contains(source, target)
-        np.testing.assert_array_equal(inside, fold != number)
+        assert graph.num_edges == 4 * 32
+        for fold, links in enumerate(together):
+            assert (graph.contains(*links) == (fold != number)).all()
 
 
 def test_a_test_edge_put_into_the_training_graph_is_found(split):
@@ -75,6 +79,31 @@ def test_held_out_pairs_come_back(split):
     positive, negative = pairs.by_label(np.arange(20))
     assert len(positive) == 20
     assert len(negative) == 0
+
+
+def test_thinned_pairs_are_every_third_of_links_and_non_links(split, monkeypatch):
+    _, store = split
+    rng = np.random.default_rng(0)
+    label = np.repeat(np.array([1, 0], np.uint8), [50, 30])
+    pairs = LabelledPairs(rng.integers(0, 40, 80), rng.integers(0, 40, 80), label)
+    store.write_held_out("valid", pairs)
+    for chunk in (7, 2**20):  # the pieces in which they are read do not matter
+        monkeypatch.setattr("peg_core.splits.split_store.CHUNK", chunk)
+        some = store.held_out("valid", most=30)
+        for name in ("source", "target", "label"):
+            np.testing.assert_array_equal(getattr(some, name), getattr(pairs, name)[::3])
+    assert len(store.held_out("valid", most=80).source) == 80
+
+
+def test_hidden_links_are_found_whatever_the_chunk(split, monkeypatch):
+    _, store = split
+    monkeypatch.setattr("peg_core.splits.split_store.CHUNK", 5)
+    assert count_leaks(store.train_graph(), store.hidden_links(2)) == {
+        "valid": 0,
+        "test": 0,
+        "fold 2": 32,
+    }
+    assert count_leaks(store.graph_without(2), store.hidden_links(2))["fold 2"] == 0
 
 
 def test_more_folds_than_links_are_refused():

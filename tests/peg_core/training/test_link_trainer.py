@@ -7,6 +7,11 @@ from peg_core.sampling.neighbor_sampler import NeighborSampler
 from peg_core.training.link_schedule import Share
 
 
+def links_of(split):
+    """Every training link once, in order."""
+    return list(zip(*(end.tolist() for end in split.train_graph().edges()), strict=True))
+
+
 @pytest.mark.parametrize("folds", [1, 4])
 @pytest.mark.parametrize("fan_outs", [None, (5, 5)])
 def test_training_separates_links_from_non_links(make_trainer, folds, fan_outs):
@@ -24,16 +29,27 @@ def test_other_ways_of_training_learn_too(make_trainer, options):
     assert fitted.validate()["auc"] > 0.7
 
 
-def test_an_epoch_supervises_every_training_link_once_without_its_fold(make_trainer):
-    source = make_trainer(4).source
-    schedule = source.schedule
-    steps = schedule.links(epoch=3)
-    assert sorted(np.concatenate([links for _, links in steps]).tolist()) == list(
-        range(len(schedule.source))
-    )
-    for fold, links in steps:
-        graph = source.view_of(fold).graph
-        assert not graph.contains(schedule.source[links], schedule.target[links]).any()
+@pytest.mark.parametrize("batch_size", [None, 20])
+def test_an_epoch_supervises_every_training_link_once_without_its_fold(
+    make_trainer, split, batch_size
+):
+    source = make_trainer(4, batch_size=batch_size).source
+    seen = []
+    for step in source.schedule.epoch(3):
+        links = step.source[: step.num_links], step.target[: step.num_links]
+        assert not source.view_of(step.fold).graph.contains(*links).any()
+        seen += zip(*(end.tolist() for end in links), strict=True)
+    assert sorted(seen) == links_of(split)
+
+
+@pytest.mark.parametrize("folds", [1, 4])
+def test_every_epoch_deals_the_links_anew(make_trainer, split, folds):
+    schedule = make_trainer(folds, batch_size=20).source.schedule
+    epochs = [[tuple(step.source[: step.num_links]) for step in schedule.epoch(e)] for e in (0, 1)]
+    assert epochs[0] != epochs[1]
+    assert epochs[0] == [tuple(step.source[: step.num_links]) for step in schedule.epoch(0)]
+    late = [tuple(step.source[: step.num_links]) for step in schedule.epoch(0, start=3)]
+    assert late == epochs[0][3:]
 
 
 @pytest.mark.parametrize("batch_size", [None, 30])
@@ -46,9 +62,7 @@ def test_two_shares_supervise_every_link_once(make_trainer, split, batch_size):
             seen += list(map(tuple, links.T.tolist()))
             free = (step.source[step.num_links :], step.target[step.num_links :])
             assert not split.train_graph().contains(*free).any()
-    assert sorted(seen) == list(
-        zip(*(e.tolist() for e in split.train_graph().edges()), strict=True)
-    )
+    assert sorted(seen) == links_of(split)
 
 
 @pytest.mark.parametrize("fan_outs", [None, (3, 2)])
