@@ -141,8 +141,8 @@ def measure(name: str, folder: Path, steps: int) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nodes", type=int, default=200_000)
-    parser.add_argument("--edges", default="2000000,8000000,32000000", help="drawn, commas between")
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--edges", default="8000000,32000000", help="drawn, commas between")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)  # in a process of its own
     options = parser.parse_args()

@@ -54,7 +54,7 @@ class LinkPredictor(nn.Module):
     the first state needs them.
     """
 
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     reads_positions: ClassVar[bool] = False
     rule: EdgeRule
     layers: nn.ModuleList
