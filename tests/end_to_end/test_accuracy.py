@@ -1,4 +1,4 @@
-"""What `configs/reproduce/` reaches on one split of Cora; docs/results.md has five of six graphs."""
+"""What `configs/reproduce/` reaches on one split of Cora; docs/results.md has the whole tables."""
 
 from pathlib import Path
 
