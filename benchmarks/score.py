@@ -41,7 +41,7 @@ from peg_core.inference.pair_scoring import PairScorer
 from peg_core.models.link_predictor import ModelSpec
 from peg_core.models.model_file import load_model, save_model
 from peg_core.models.peg import PEG
-from pipeline.config import ScoreConfig
+from pipeline.result_config import ScoreConfig
 from pipeline.stages.score import score_candidates
 from workers.cluster import Cluster, ClusterSettings
 from workers.encode_tasks import positions_file

@@ -13,8 +13,9 @@ from pydantic import TypeAdapter
 
 from peg_core.encoding import ENCODERS, Encoder
 from peg_core.models import MODELS
-from pipeline.config import EncodingConfig, PipelineConfig
+from pipeline.config import PipelineConfig
 from pipeline.config_loading import dump_config, load_config
+from pipeline.data_config import EncodingConfig
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -14,8 +14,9 @@ from pydantic_core import ErrorDetails, to_jsonable_python
 
 from peg_core.encoding import ENCODERS
 from peg_core.errors import ConfigError, nearest_hint
-from pipeline.config import EncodingConfig, PipelineConfig
+from pipeline.config import PipelineConfig
 from pipeline.config_document import ConfigDocument, ConfigDumper, KeyPath, describe, model_at
+from pipeline.data_config import EncodingConfig
 
 NUMBER = re.compile(r"[-+]?\.?\d")
 NEEDED = {

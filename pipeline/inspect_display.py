@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from peg_core.graph.graph_summary import GraphSummary
-from pipeline.config import BYTES_PER_UNIT
+from pipeline.config_values import BYTES_PER_UNIT
 from pipeline.progress import show
 
 LONGEST_BAR = 40

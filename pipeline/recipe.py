@@ -12,7 +12,8 @@ import numpy as np
 
 from peg_core.atomic_file import write_json
 from peg_core.errors import InputError
-from pipeline.config import EncodingConfig, FeaturesConfig, GraphConfig, PipelineConfig
+from pipeline.config import PipelineConfig
+from pipeline.data_config import EncodingConfig, FeaturesConfig, GraphConfig
 from pipeline.manifest import Manifest
 from workers.encode_tasks import positions_file
 

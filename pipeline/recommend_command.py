@@ -12,9 +12,9 @@ from rich.console import Console
 from peg_core.atomic_file import atomic_path
 from peg_core.errors import ConfigError
 from pipeline.artifact import open_store
-from pipeline.config import RecommendConfig
 from pipeline.config_loading import load_config
 from pipeline.progress import RunDisplay
+from pipeline.result_config import RecommendConfig
 
 
 @click.command()

@@ -8,12 +8,13 @@ from typing import Any, TextIO
 
 from peg_core.errors import ConfigError, InputError
 from pipeline.artifact import AnyStore, open_store
-from pipeline.config import PipelineConfig, RefreshConfig
+from pipeline.config import PipelineConfig
 from pipeline.manifest import Manifest
 from pipeline.plan import Step, differences, make_plan
 from pipeline.progress import RunDisplay
 from pipeline.recipe import Recipe
 from pipeline.refresh_stages import Baseline, Earlier, RefreshStages
+from pipeline.result_config import RefreshConfig
 from pipeline.runner import run_pipeline, run_plan
 from pipeline.stages import STAGES
 from pipeline.stages.train import best_model

@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.table import Column, Table
 
-from pipeline.config import RefreshConfig
 from pipeline.progress import show
+from pipeline.result_config import RefreshConfig
 
 
 def drift_table(drift: dict[str, Any], limits: RefreshConfig) -> Table:

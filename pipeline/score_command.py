@@ -11,11 +11,12 @@ from rich.console import Console
 
 from peg_core.errors import ConfigError, InputError
 from pipeline.artifact import open_store
-from pipeline.config import PipelineConfig, ScoreConfig
+from pipeline.config import PipelineConfig
 from pipeline.config_loading import load_config
 from pipeline.manifest import Manifest
 from pipeline.plan import Action, Step
 from pipeline.progress import RunDisplay
+from pipeline.result_config import ScoreConfig
 from workers.cluster import Cluster, ClusterSettings
 from workers.score_tasks import ScoreRequest
 

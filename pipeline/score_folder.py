@@ -13,11 +13,11 @@ from pathlib import Path
 from peg_core.atomic_file import write_json
 from peg_core.errors import ArtifactMismatch, ConfigError, InputError
 from peg_core.object_url import is_url
-from pipeline.config import ScoreConfig
 from pipeline.lease import Lease
 from pipeline.manifest import Identity, Manifest
 from pipeline.plan import file_facts_of
 from pipeline.progress import RunDisplay
+from pipeline.result_config import ScoreConfig
 from pipeline.stages.score import STAGE, score_candidates
 from workers.cluster import Cluster
 from workers.score_tasks import ScoreRequest

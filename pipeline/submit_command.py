@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from peg_core.errors import ConfigError
-from pipeline.config import parse_bytes
+from pipeline.config_values import parse_bytes
 from pipeline.progress import RunDisplay
 from pipeline.run_replay import RunReplay
 

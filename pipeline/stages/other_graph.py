@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from pipeline.config import EvaluateConfig, PipelineConfig, SplitConfig
+from pipeline.config import PipelineConfig
+from pipeline.data_config import SplitConfig
+from pipeline.result_config import EvaluateConfig
 from pipeline.stage import Stage, StageContext, StageResult
 from pipeline.stages import calibrate, embed, encode, evaluate, features, ingest, negatives, split
 

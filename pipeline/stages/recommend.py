@@ -20,7 +20,8 @@ from peg_core.graph.edge_table import (
 from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
 from peg_core.random_streams import random_stream
-from pipeline.config import PipelineConfig, RecommendConfig
+from pipeline.config import PipelineConfig
+from pipeline.result_config import RecommendConfig
 from pipeline.stage import Stage, StageContext, StageResult
 from pipeline.stages.index import enabled, recommend_scorer
 from pipeline.stages.train import best_model

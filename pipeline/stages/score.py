@@ -20,8 +20,9 @@ from peg_core.graph.edge_table import (
 from peg_core.graph.id_types import BINARY, TEXT
 from peg_core.inference.candidate_batch import ScoreColumns
 from peg_core.metrics.calibration import Calibration
-from pipeline.config import PipelineConfig, ScoreConfig
+from pipeline.config import PipelineConfig
 from pipeline.progress import StageProgress
+from pipeline.result_config import ScoreConfig
 from pipeline.stage import Stage, StageContext, StageResult
 from pipeline.stages.embed import embedding_file
 from pipeline.stages.train import best_model

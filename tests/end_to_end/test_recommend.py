@@ -14,8 +14,8 @@ from peg_core.errors import ConfigError, InputError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.metrics.calibration import Calibration
 from pipeline.cli import cli
-from pipeline.config import RecommendConfig
 from pipeline.plan import needed_stages
+from pipeline.result_config import RecommendConfig
 from pipeline.runner import plan_run, run_pipeline
 from pipeline.stages import STAGES
 from workers.model_scorer import ScorerRequest

@@ -17,8 +17,12 @@ from peg_core.encoding import ENCODERS
 from peg_core.encoding.encoder import Encoder, Encoding
 from peg_core.errors import ConfigError
 from peg_core.graph.graph_store import GraphStore
-from pipeline.config import EncodingConfig, PipelineConfig, ScoreConfig, TrainConfig, parse_bytes
+from pipeline.config import PipelineConfig
 from pipeline.config_loading import dump_config, load_config
+from pipeline.config_values import parse_bytes
+from pipeline.data_config import EncodingConfig
+from pipeline.model_config import TrainConfig
+from pipeline.result_config import ScoreConfig
 
 MINIMAL = "name: demo\nstore: runs/demo\ngraph:\n  edges: edges.parquet\n"
 

@@ -8,10 +8,10 @@ import pytest
 from peg_core.atomic_file import write_json
 from peg_core.errors import ConfigError, InputError
 from pipeline.artifact import ArtifactStore
-from pipeline.config import RefreshConfig
 from pipeline.manifest import Manifest
 from pipeline.plan import Action
 from pipeline.refresh import artifacts_in_use, limits_passed, plan_refresh, run_refresh
+from pipeline.result_config import RefreshConfig
 from pipeline.runner import plan_run
 
 RECIPE = {
