@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from peg_core.random_streams import mixed_bits
+
 Words = npt.NDArray[np.uint64]
 
 ROUNDS = 8
@@ -40,12 +42,5 @@ class ShuffledRange:
     def _permuted(self, values: Words) -> Words:
         left, right = values >> self._half, values & self._mask
         for key in self._keys:
-            left, right = right, left ^ (_mixed(right ^ key) & self._mask)
+            left, right = right, left ^ (mixed_bits(right ^ key) & self._mask)
         return (left << self._half) | right
-
-
-def _mixed(values: Words) -> Words:
-    """splitmix64: every bit of the result depends on every bit of the number."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

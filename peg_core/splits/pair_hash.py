@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.random_streams import stream_seed
+from peg_core.random_streams import mixed_bits, stream_seed
 
 IntArray = npt.NDArray[np.integer[Any]]
 
@@ -26,8 +26,5 @@ def pair_hash(
 
 
 def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    """One step of splitmix64."""
+    return mixed_bits(x + np.uint64(0x9E3779B97F4A7C15))
