@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -19,8 +20,12 @@ def stream_seed(*, seed: int, purpose: str, shard: int = 0) -> int:
     return int(state[0] >> np.uint64(1))
 
 
+@numba.njit(cache=True, nogil=True)
 def mixed_bits(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64: every bit of a result depends on every bit of its number."""
+    """The finaliser of splitmix64: every bit of a result depends on every bit of its number.
+
+    Of an array, or within a kernel of one number.
+    """
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

@@ -22,9 +22,10 @@ from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
 from peg_core.random_streams import random_stream
 from peg_core.splits.edge_split import TEST, TRAIN, VALID, split_by_time, split_randomly
+from peg_core.splits.entry_chunk import entry_chunks, find_entries
 from peg_core.splits.leak_check import require_no_leaks
 from peg_core.splits.negative_sampling import sample_non_edges
-from peg_core.splits.split_store import LabelledPairs, SplitStore, require_folds, spread_to_entries
+from peg_core.splits.split_store import LabelledPairs, SplitStore
 from workers.task_map import Result
 
 PARTS = {"valid": VALID, "test": TEST}
@@ -50,21 +51,13 @@ class SplitRequest:
 def split_task(request: SplitRequest) -> Result:
     """Write the training graph, its folds and the held-out pairs; prove there is no leak."""
     graph = GraphStore.open(request.graph)
-    source, target = graph.edges()
     # by original ids: an edge keeps its part whatever number its nodes get
     node_keys = NodeIds.open(request.graph).hashes()
-    parts = _parts_of_edges(request, graph, source, target, node_keys)
-    rows = np.repeat(np.arange(graph.num_nodes, dtype=np.int64), graph.degrees)
-    require_folds(request.folds, int((parts == TRAIN).sum()))
     store = SplitStore(request.folder)
-    train = store.write_train(
-        graph,
-        spread_to_entries(graph, rows, parts),
-        node_keys,
-        folds=request.folds,
-        seed=request.seed,
-    )
-    links = {name: _take(source, target, parts == part) for name, part in PARTS.items()}
+    parts = store.new_parts(graph)
+    _write_parts(request, graph, node_keys, parts)
+    train = store.write_train(graph, parts, node_keys, folds=request.folds, seed=request.seed)
+    links = {name: _links_of(graph, parts, part) for name, part in PARTS.items()}
     negatives = _negatives(request, graph, {name: len(pair[0]) for name, pair in links.items()})
     for name, pair in links.items():
         store.write_held_out(name, _label(pair, negatives[name]))
@@ -76,23 +69,23 @@ def split_task(request: SplitRequest) -> Result:
     return {**counts, **{f"{name}_leaks": count for name, count in leaks.items()}}
 
 
-def _parts_of_edges(
-    request: SplitRequest, graph: GraphStore, source: Any, target: Any, node_keys: Any
-) -> npt.NDArray[np.uint8]:
+def _write_parts(
+    request: SplitRequest, graph: GraphStore, node_keys: Any, parts: npt.NDArray[np.uint8]
+) -> None:
+    """The part of every entry, the same for both entries of an edge."""
     shares: dict[str, Any] = {
         "valid": request.valid,
         "test": request.test,
         "seed": request.seed,
     }
     if request.by == "random":
-        return split_randomly(node_keys[source], node_keys[target], **shares)
+        split_randomly(graph, node_keys, parts, **shares)
+        return
     if request.by == "time":
         times = np.load(request.graph / "times.npy", mmap_mode="r")
-        rows = np.repeat(np.arange(graph.num_nodes), graph.degrees)
-        times = times[rows < graph.indices]
-        return split_by_time(node_keys[source], node_keys[target], times, **shares)
-    parts = np.full(len(source), TRAIN, dtype=np.uint8)
-    key = source.astype(np.int64) * graph.num_nodes + target
+        split_by_time(graph, node_keys, times, parts, **shares)
+        return
+    parts[:] = TRAIN
     for name, part in PARTS.items():
         location = request.given_links[name]
         assert location is not None  # the configuration guarantees it
@@ -103,8 +96,18 @@ def _parts_of_edges(
                 f"{missing:,} of {len(low):,} pairs in {location} are not edges of the graph; "
                 "`graph.edges` must hold the links of all parts"
             )
-        parts[np.searchsorted(key, low * graph.num_nodes + high)] = part
-    return parts
+        for rows, columns in ((low, high), (high, low)):
+            parts[find_entries(graph, rows, columns)] = part
+
+
+def _links_of(graph: GraphStore, parts: npt.NDArray[np.uint8], part: int) -> Pairs:
+    """The links of one part, each once."""
+    found = []
+    for chunk in entry_chunks(graph):
+        chosen = chunk.upper & (parts[chunk.part] == part)
+        found.append((chunk.rows[chosen], graph.indices[chunk.part][chosen]))
+    source, target = (np.concatenate(ends).astype(np.int64) for ends in zip(*found, strict=True))
+    return source, target
 
 
 def _negatives(
@@ -157,10 +160,6 @@ def _read_pairs(location: str, request: SplitRequest) -> Pairs:
             end.append(index)
     first, second = (np.concatenate(end) for end in ends)
     return np.minimum(first, second), np.maximum(first, second)
-
-
-def _take(source: Any, target: Any, chosen: npt.NDArray[np.bool_]) -> Pairs:
-    return source[chosen].astype(np.int64), target[chosen].astype(np.int64)
 
 
 def _label(links: Pairs, negatives: Pairs) -> LabelledPairs:

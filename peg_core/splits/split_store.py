@@ -11,11 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow.parquet as pq
+from numpy.lib.format import open_memmap
 
 from peg_core.atomic_file import atomic_path, write_array
 from peg_core.errors import PegError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.splits.edge_split import TRAIN, assign_folds
+from peg_core.splits.entry_chunk import entry_chunks
+from peg_core.splits.filtered_graph import write_filtered
 
 IntArray = npt.NDArray[np.integer[Any]]
 
@@ -130,19 +133,45 @@ class SplitStore:
         """Write the training graph, the entries whose part is TRAIN, and its links by fold.
 
         Args:
+            entry_parts: [2 * num_edges].
             node_keys: [num_nodes], by which the folds are drawn.
         """
-        train = graph.filter_entries(entry_parts == TRAIN)
-        train.save(self.folder / "train_graph")
-        rows = np.repeat(np.arange(train.num_nodes, dtype=np.int64), train.degrees)
-        links = train.edges()
-        fold = assign_folds(*(node_keys[end] for end in links), folds=folds, seed=seed)
-        write_array(self.folder / "entry_folds.npy", spread_to_entries(train, rows, fold))
-        by_fold = np.argsort(fold, kind="stable")
-        write_array(self.folder / "links.npy", np.stack([end[by_fold] for end in links]))
-        starts = np.concatenate([[0], np.cumsum(np.bincount(fold, minlength=folds))])
+        folder = self.folder / "train_graph"
+        write_filtered(graph, lambda part: entry_parts[part] == TRAIN, folder)
+        train = GraphStore.open(folder)
+        require_folds(folds, train.num_edges)
+        shape = (len(train.indices),)
+        entry_folds = self._new_array("entry_folds", shape, np.uint8)
+        sizes = assign_folds(train, node_keys, entry_folds, folds=folds, seed=seed)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        self._write_links(train, entry_folds, starts[:-1].copy())
         write_array(self.folder / "fold_starts.npy", starts)
         return train
+
+    def _write_links(
+        self, train: GraphStore, entry_folds: npt.NDArray[np.uint8], places: IntArray
+    ) -> None:
+        """Write every link once, those of a fold from its place on."""
+        links = self._new_array("links", (2, train.num_edges), train.indices.dtype)
+        for chunk in entry_chunks(train):
+            fold = entry_folds[chunk.part][chunk.upper]
+            order = np.argsort(fold, kind="stable")
+            counts = np.bincount(fold, minlength=len(places))
+            ends = chunk.rows[chunk.upper][order], train.indices[chunk.part][chunk.upper][order]
+            first = 0
+            for number, count in enumerate(counts.tolist()):
+                for row, end in zip(links, ends, strict=True):
+                    row[places[number] : places[number] + count] = end[first : first + count]
+                places[number] += count
+                first += count
+        links.flush()
+
+    def _new_array(self, name: str, shape: tuple[int, ...], dtype: Any) -> np.memmap[Any, Any]:
+        return open_memmap(self.folder / f"{name}.npy", "w+", dtype=dtype, shape=shape)
+
+    def new_parts(self, graph: GraphStore) -> npt.NDArray[np.uint8]:
+        """An array for the part of every entry of a graph, on disk."""
+        return self._new_array("entry_parts", (len(graph.indices),), np.uint8)
 
     def write_held_out(self, part: str, pairs: LabelledPairs) -> None:
         columns = {"source": pairs.source, "target": pairs.target, "label": pairs.label}
@@ -154,24 +183,6 @@ def _chunks(file: pq.ParquetFile) -> Iterator[list[npt.NDArray[Any]]]:
     """Source, target and label of pairs, some at a time."""
     for batch in file.iter_batches(CHUNK):
         yield [batch[name].to_numpy() for name in ("source", "target", "label")]
-
-
-def spread_to_entries(
-    graph: GraphStore, rows: IntArray, values: npt.NDArray[np.uint8]
-) -> npt.NDArray[np.uint8]:
-    """Give both entries of an edge the value of the edge.
-
-    Args:
-        rows: [2 * num_edges] row of every entry.
-        values: [num_edges] in the order of ``graph.edges()``.
-    """
-    upper = rows < graph.indices
-    out = np.empty(len(graph.indices), dtype=values.dtype)
-    out[upper] = values
-    # entries below the diagonal, sorted by (column, row), are the edges in their order
-    lower = np.flatnonzero(~upper)
-    out[lower[np.lexsort((rows[lower], graph.indices[lower]))]] = values
-    return out
 
 
 def require_folds(folds: int, num_links: int) -> None:

@@ -1,9 +1,12 @@
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from peg_core.errors import GraphTooSmall
+from peg_core.graph.graph_store import GraphStore
+from peg_core.splits import edge_split, entry_chunk, order_statistic
 from peg_core.splits.edge_split import (
     TEST,
     TRAIN,
@@ -12,55 +15,104 @@ from peg_core.splits.edge_split import (
     split_by_time,
     split_randomly,
 )
+from peg_core.splits.pair_hash import pair_hash
 
 
-def pairs(count, seed=0):
-    rng = np.random.default_rng(seed)
-    keys = rng.choice(10**6, size=count, replace=False)
-    return keys // 1000, 1000 + keys % 1000
+def random_graph(edges, seed=0, nodes=200):
+    ends = np.array(nx.gnm_random_graph(nodes, edges, seed=seed).edges()).T
+    return GraphStore.from_edges(*ends, num_nodes=nodes)
 
 
-def test_shares_are_exact():
-    parts = split_randomly(*pairs(1000), valid=0.05, test=0.10, seed=0)
-    assert np.bincount(parts).tolist() == [850, 50, 100]
+def parts_of(graph, split, *arguments, keys=None, **shares):
+    """The part of every edge by (source, target); both entries must agree."""
+    out = np.full(len(graph.indices), 99, np.uint8)
+    keys = np.arange(graph.num_nodes) if keys is None else keys
+    split(graph, keys, *arguments, out, **shares)
+    rows = np.repeat(np.arange(graph.num_nodes), graph.degrees)
+    entries = dict(zip(zip(rows, graph.indices, strict=True), out, strict=True))
+    assert all(entries[v, u] == part for (u, v), part in entries.items())
+    return {pair: part for pair, part in entries.items() if pair[0] < pair[1]}
+
+
+@pytest.fixture(params=[1, 13, 2**22])
+def chunk(request, monkeypatch):
+    """The pieces that entries are read in make no difference."""
+    monkeypatch.setattr(entry_chunk, "CHUNK", request.param)
+    monkeypatch.setattr(order_statistic, "MOST_SORTED", request.param)
+    monkeypatch.setattr(edge_split, "MOST_RANKED", max(request.param, 40))
+
+
+def test_shares_are_exact(chunk):
+    parts = parts_of(random_graph(1000), split_randomly, valid=0.05, test=0.10, seed=0)
+    assert np.bincount(list(parts.values())).tolist() == [850, 50, 100]
+
+
+def test_the_smallest_hashes_test_and_the_next_validate(chunk):
+    graph = random_graph(300)
+    keys = np.random.default_rng(0).permutation(10**6)[: graph.num_nodes]
+    parts = parts_of(graph, split_randomly, keys=keys, valid=0.1, test=0.2, seed=5)
+    source, target = graph.edges()
+    order = np.argsort(pair_hash(keys[source], keys[target], seed=5, purpose="edge split"))
+    found = np.array([parts[pair] for pair in zip(source, target, strict=True)])
+    assert found[order].tolist() == [TEST] * 60 + [VALID] * 30 + [TRAIN] * 210
 
 
 @given(st.integers(0, 10**6))
-def test_an_edges_part_does_not_depend_on_order_or_direction(seed):
-    source, target = pairs(200)
-    order = np.random.default_rng(seed).permutation(200)
-    first = split_randomly(source, target, valid=0.1, test=0.2, seed=seed)
-    again = split_randomly(target[order], source[order], valid=0.1, test=0.2, seed=seed)
-    np.testing.assert_array_equal(first[order], again)
+def test_an_edges_part_does_not_depend_on_the_numbers_of_its_nodes(seed):
+    graph = random_graph(200, nodes=60)
+    number = np.random.default_rng(seed).permutation(60)
+    source, target = graph.edges()
+    renumbered = GraphStore.from_edges(number[source], number[target], num_nodes=60)
+    first = parts_of(graph, split_randomly, valid=0.1, test=0.2, seed=seed)
+    again = parts_of(
+        renumbered, split_randomly, keys=np.argsort(number), valid=0.1, test=0.2, seed=seed
+    )
+    moved = {tuple(sorted((number[u], number[v]))): part for (u, v), part in first.items()}
+    assert moved == again
 
 
 def test_another_seed_gives_another_split():
-    one, two = (split_randomly(*pairs(500), valid=0.1, test=0.1, seed=s) for s in (0, 1))
-    assert (one != two).any()
+    graph = random_graph(500)
+    one, two = (parts_of(graph, split_randomly, valid=0.1, test=0.1, seed=s) for s in (0, 1))
+    assert one != two
 
 
 def test_parts_are_spread_evenly_over_the_ids():
-    source, target = pairs(20_000)
-    parts = split_randomly(source, target, valid=0.25, test=0.25, seed=3)
+    graph = random_graph(10_000, nodes=1024)
+    parts = parts_of(graph, split_randomly, valid=0.25, test=0.25, seed=3)
+    source = np.array([u for u, _ in parts])
+    tested = np.array(list(parts.values())) == TEST
     for bit in range(10):
-        share = (parts[(source >> bit) & 1 == 1] == TEST).mean()
-        assert share == pytest.approx(0.25, abs=0.02)
+        assert tested[(source >> bit) & 1 == 1].mean() == pytest.approx(0.25, abs=0.03)
 
 
-def test_the_newest_edges_are_tested_and_those_before_validate():
-    source, target = pairs(100)
-    time = np.random.default_rng(1).permutation(100)
-    parts = split_by_time(source, target, time, valid=0.1, test=0.2, seed=0)
-    np.testing.assert_array_equal(parts == TEST, time >= 80)
-    np.testing.assert_array_equal(parts == VALID, (time >= 70) & (time < 80))
-    np.testing.assert_array_equal(parts == TRAIN, time < 70)
+@pytest.mark.parametrize("distinct", [100, 7, 1])
+def test_the_newest_edges_are_tested_and_those_before_validate(chunk, distinct):
+    """Ties by the hash of the pair; times before 1970 are older than those after."""
+    graph = random_graph(100)
+    source, target = graph.edges()
+    time = np.random.default_rng(1).permutation(100) % distinct - 50
+    both = {**dict(zip(zip(source, target, strict=True), time, strict=True))}
+    rows = np.repeat(np.arange(graph.num_nodes), graph.degrees)
+    times = np.array([both[min(p), max(p)] for p in zip(rows, graph.indices, strict=True)])
+    parts = parts_of(graph, split_by_time, times, valid=0.1, test=0.2, seed=0)
+    tie = pair_hash(source, target, seed=0, purpose="edge split")
+    newest = np.lexsort((tie, time))[::-1]
+    found = np.array([parts[pair] for pair in zip(source, target, strict=True)])
+    assert found[newest].tolist() == [TEST] * 20 + [VALID] * 10 + [TRAIN] * 70
 
 
 def test_a_share_without_an_edge_is_refused():
     with pytest.raises(GraphTooSmall, match=r"a valid share of 0\.01 of 10 edges leaves no edge"):
-        split_randomly(*pairs(10), valid=0.01, test=0.5, seed=0)
+        parts_of(random_graph(10), split_randomly, valid=0.01, test=0.5, seed=0)
 
 
-def test_folds_are_balanced_and_disjoint():
-    fold = assign_folds(*pairs(103), folds=10, seed=0)
-    assert sorted(np.bincount(fold).tolist()) == [10] * 7 + [11] * 3
+def test_folds_are_dealt_in_the_order_of_hashes(chunk):
+    graph = random_graph(103)
+    sizes = assign_folds(graph, np.arange(200), np.zeros(206, np.uint8), folds=10, seed=0)
+    assert sizes.tolist() == [11] * 3 + [10] * 7
+    folds = parts_of(graph, assign_folds, folds=10, seed=0)
+    source, target = graph.edges()
+    order = np.argsort(pair_hash(source, target, seed=0, purpose="folds"))
+    found = np.array([folds[pair] for pair in zip(source, target, strict=True)])
+    assert found[order].tolist() == [place % 10 for place in range(103)]

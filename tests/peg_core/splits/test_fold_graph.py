@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from peg_core.graph.graph_store import GraphStore
-from peg_core.splits import fold_graph
+from peg_core.splits import filtered_graph
 from peg_core.splits.fold_graph import open_fold_graph
 from peg_core.splits.split_store import NO_FOLD, SplitStore
 
@@ -11,7 +11,7 @@ from peg_core.splits.split_store import NO_FOLD, SplitStore
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("chunk", [1, 7, 10_000])
 def test_written_graph_is_the_one_made_in_memory(tmp_path, monkeypatch, weighted, chunk):
-    monkeypatch.setattr(fold_graph, "CHUNK", chunk)
+    monkeypatch.setattr(filtered_graph, "CHUNK", chunk)
     ends = np.array(nx.gnm_random_graph(40, 120, seed=3).edges()).T
     weights = np.arange(120.0) + 1 if weighted else None
     graph = GraphStore.from_edges(*ends, num_nodes=43, weights=weights)

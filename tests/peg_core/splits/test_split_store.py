@@ -10,7 +10,6 @@ from peg_core.splits.split_store import (
     LabelledPairs,
     SplitStore,
     require_folds,
-    spread_to_entries,
 )
 
 
@@ -19,11 +18,11 @@ def split(tmp_path, to_store):
     """A random graph split in five folds; returns (networkx graph, parts by edge, store)."""
     graph = to_store(nx.gnm_random_graph(40, 200, seed=0))
     source, target = graph.edges()
-    parts = split_randomly(source, target, valid=0.1, test=0.1, seed=0)
-    rows = np.repeat(np.arange(40), graph.degrees)
-    store = SplitStore(tmp_path)
-    entries = spread_to_entries(graph, rows, parts)
-    store.write_train(graph, entries, np.arange(graph.num_nodes), folds=5, seed=0)
+    store, keys = SplitStore(tmp_path), np.arange(graph.num_nodes)
+    entries = store.new_parts(graph)
+    split_randomly(graph, keys, entries, valid=0.1, test=0.1, seed=0)
+    parts = entries[np.repeat(keys, graph.degrees) < graph.indices]
+    store.write_train(graph, entries, keys, folds=5, seed=0)
     for name, part in (("valid", 1), ("test", 2)):
         chosen = parts == part
         links = (source[chosen].astype(np.int64), target[chosen].astype(np.int64))

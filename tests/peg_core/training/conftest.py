@@ -12,7 +12,7 @@ from peg_core.models.link_predictor import ModelSpec
 from peg_core.random_streams import random_stream
 from peg_core.splits.edge_split import split_randomly
 from peg_core.splits.negative_sampling import sample_non_edges
-from peg_core.splits.split_store import LabelledPairs, SplitStore, spread_to_entries
+from peg_core.splits.split_store import LabelledPairs, SplitStore
 from peg_core.training.graph_view import FullView
 from peg_core.training.link_schedule import LinkSchedule
 from peg_core.training.link_trainer import LinkTrainer, PairLogits
@@ -25,11 +25,11 @@ def split(tmp_path, to_store):
     """Three communities of 25 nodes, four folds."""
     graph = to_store(nx.stochastic_block_model([25] * 3, np.eye(3) * 0.4 + 0.01, seed=1))
     source, target = graph.edges()
-    parts = split_randomly(source, target, valid=0.1, test=0.1, seed=0)
-    rows = np.repeat(np.arange(graph.num_nodes), graph.degrees)
-    store = SplitStore(tmp_path)
-    entries = spread_to_entries(graph, rows, parts)
-    store.write_train(graph, entries, np.arange(graph.num_nodes), folds=4, seed=0)
+    store, keys = SplitStore(tmp_path), np.arange(graph.num_nodes)
+    entries = store.new_parts(graph)
+    split_randomly(graph, keys, entries, valid=0.1, test=0.1, seed=0)
+    parts = entries[np.repeat(keys, graph.degrees) < graph.indices]
+    store.write_train(graph, entries, keys, folds=4, seed=0)
     for name, part in (("valid", 1), ("test", 2)):
         links = [end[parts == part].astype(np.int64) for end in (source, target)]
         rng = random_stream(seed=0, purpose=name)

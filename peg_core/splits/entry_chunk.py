@@ -1,0 +1,94 @@
+"""The entries of a graph, read in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from peg_core.graph.graph_store import GraphStore
+from peg_core.splits.pair_hash import hash_key, hash_one
+
+IntArray = npt.NDArray[np.integer[Any]]
+Words = npt.NDArray[np.uint64]
+
+# Entries that are looked at together.
+CHUNK = 2**22
+
+
+@dataclass(frozen=True)
+class EntryChunk:
+    """Consecutive entries of a graph.
+
+    Args:
+        part: Which of the entries these are.
+        rows: [num_entries], the node that has the entry; ``indices`` names the other one.
+        upper: [num_entries], whether it is the smaller one: true for one entry of every edge.
+    """
+
+    part: slice
+    rows: IntArray
+    upper: npt.NDArray[np.bool_]
+
+
+def entry_chunks(graph: GraphStore) -> Iterator[EntryChunk]:
+    """All entries in order, some at a time."""
+    for first in range(0, len(graph.indices), CHUNK):
+        part = slice(first, min(first + CHUNK, len(graph.indices)))
+        rows = _rows(graph.indptr, graph.indices, part.start, part.stop)
+        yield EntryChunk(part, rows, rows < graph.indices[part])
+
+
+def hashed_chunks(
+    graph: GraphStore, node_keys: IntArray, *, seed: int, purpose: str
+) -> Iterator[tuple[EntryChunk, Words]]:
+    """The same with the pair hash of every entry, made of the keys of its two nodes."""
+    keys = np.asarray(node_keys).astype(np.uint64)
+    key = hash_key(seed=seed, purpose=purpose)
+    for chunk in entry_chunks(graph):
+        yield chunk, _hashes(chunk.rows, graph.indices[chunk.part], keys, key)
+
+
+def find_entries(graph: GraphStore, rows: IntArray, columns: IntArray) -> npt.NDArray[np.int64]:
+    """Where the entries (row, column) stand, [num_pairs]; they must be there."""
+    return _find_entries(graph.indptr, graph.indices, rows, columns)
+
+
+@numba.njit(cache=True, nogil=True)
+def _rows(indptr: IntArray, indices: IntArray, first: int, last: int) -> IntArray:
+    rows = np.empty(last - first, dtype=indices.dtype)
+    row = np.searchsorted(indptr, first, side="right") - 1
+    for place in range(last - first):
+        while indptr[row + 1] <= first + place:
+            row += 1
+        rows[place] = row
+    return rows
+
+
+@numba.njit(cache=True, nogil=True)
+def _hashes(rows: IntArray, columns: IntArray, keys: Words, key: np.uint64) -> Words:
+    hashes = np.empty(len(rows), dtype=np.uint64)
+    for entry in range(len(rows)):
+        hashes[entry] = hash_one(keys[rows[entry]], keys[columns[entry]], key)
+    return hashes
+
+
+@numba.njit(cache=True, nogil=True)
+def _find_entries(
+    indptr: IntArray, indices: IntArray, rows: IntArray, columns: IntArray
+) -> npt.NDArray[np.int64]:
+    found = np.empty(len(rows), dtype=np.int64)
+    for pair in range(len(rows)):
+        low, high = indptr[rows[pair]], indptr[rows[pair] + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if indices[middle] < columns[pair]:
+                low = middle + 1
+            else:
+                high = middle
+        found[pair] = low
+    return found
