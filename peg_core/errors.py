@@ -111,6 +111,17 @@ class ArtifactMismatch(PegError):
         )
 
 
+class DiskFull(PegError):
+    """No room for a file."""
+
+    @classmethod
+    def of(cls, path: object, *, size: int, reason: object) -> Self:
+        return cls(
+            f"cannot set aside {size / 1e6:,.1f} MB for {path}: {reason}; free some space, for "
+            "example with `peg gc`, or move `store`, then run again to go on"
+        )
+
+
 def nearest_hint(word: str, known: Iterable[str]) -> str:
     """``"; did you mean 'x'?"`` when something known is close to ``word``, else an empty string."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)

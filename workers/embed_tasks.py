@@ -15,6 +15,7 @@ from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import POSITIONAL_KINDS, NodeFeatures, input_features
 from peg_core.inference.layerwise_embedding import LayerwiseEmbedding
+from peg_core.mapped_array import new_mapped_array
 from peg_core.models.link_predictor import LinkPredictor
 from peg_core.models.model_file import load_model
 from workers.encode_tasks import load_positions
@@ -149,4 +150,4 @@ def embed_task(request: EmbedRequest, layer: int, start: int, stop: int) -> Resu
 def _allocate(file: Path, num_nodes: int, width: int, kind: str) -> None:
     if not file.exists():
         shape = (num_nodes, width)
-        np.lib.format.open_memmap(file, "w+", dtype=np.dtype(kind), shape=shape).flush()
+        new_mapped_array(file, shape, kind).flush()

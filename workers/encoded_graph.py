@@ -11,6 +11,7 @@ import numpy as np
 from peg_core.atomic_file import atomic_path, write_array
 from peg_core.encoding.parameter_checks import require_walkable
 from peg_core.graph.graph_store import FloatArray
+from peg_core.mapped_array import new_mapped_array
 from peg_core.splits.split_store import NO_FOLD
 from workers.cluster import Cluster
 from workers.encode_tasks import EncodeRequest, open_graph
@@ -115,7 +116,7 @@ def create_array(file: Path, shape: tuple[int, ...], kind: Any) -> None:
             with temporary.open("wb") as out:
                 np.save(out, np.zeros(shape, dtype=kind))
         else:
-            np.lib.format.open_memmap(temporary, mode="w+", dtype=kind, shape=shape)
+            new_mapped_array(temporary, shape, kind)
 
 
 def write_range(file: Path, first: int, values: FloatArray | Any) -> None:

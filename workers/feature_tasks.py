@@ -29,6 +29,7 @@ from peg_core.graph.node_features import (
     NodeFeatures,
     load_features,
 )
+from peg_core.mapped_array import new_mapped_array
 from peg_core.random_streams import random_stream
 from workers.cluster import Cluster
 from workers.task_map import Result, Shard, TaskProgress, task_map
@@ -243,7 +244,7 @@ def _ranges(num_nodes: int, width: int) -> list[Range]:
 
 def _allocate(file: Path, shape: tuple[int, int]) -> None:
     if not file.exists():
-        np.lib.format.open_memmap(file, "w+", dtype=np.float32, shape=shape).flush()
+        new_mapped_array(file, shape, np.float32).flush()
 
 
 def _peak(results: Sequence[dict[str, Any]]) -> int:

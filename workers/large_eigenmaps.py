@@ -17,6 +17,7 @@ from peg_core.encoding.eigengap import choose_dimensions
 from peg_core.encoding.laplacian_eigenmaps import AUTO, LaplacianEigenmaps
 from peg_core.encoding.spectral_solver import FLOAT32_TOLERANCE
 from peg_core.encoding.spectrum import Spectrum
+from peg_core.mapped_array import new_mapped_array
 from workers.cluster import Cluster, ClusterSettings
 from workers.eigenmap_tasks import ColumnPlan, place_task
 from workers.encode_tasks import EncodeRequest, num_nodes
@@ -234,7 +235,7 @@ def _place(
     if not (file.exists() or out.exists()):
         with atomic_path(file) as temporary:
             shape = (parts.num_nodes, dimensions)
-            np.lib.format.open_memmap(temporary, mode="w+", dtype=np.float32, shape=shape)
+            new_mapped_array(temporary, shape, np.float32)
     shared = encoder.components == "per_component"
     scale = encoder.choice("scale")
     own = vectors.layout.num_rows if shared else parts.num_nodes

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from peg_core.atomic_file import atomic_path, write_array
 from peg_core.graph.edge_runs import SAMPLE_EVERY
 from peg_core.graph.graph_store import GraphStore, index_dtype
+from peg_core.mapped_array import new_mapped_array
 
 Array = npt.NDArray[Any]
 Duplicates = Literal["sum", "max", "first"]
@@ -193,7 +194,7 @@ def allocate(
         if sample.exists():
             dtype = np.load(sample, mmap_mode="r").dtype
             with atomic_path(folder / f"{name}.npy") as temporary:
-                np.lib.format.open_memmap(temporary, "w+", dtype=dtype, shape=(total,)).flush()
+                new_mapped_array(temporary, (total,), dtype).flush()
 
 
 def place_range(folder: Path, part: Path, offset: int) -> None:

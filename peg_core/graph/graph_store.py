@@ -190,20 +190,27 @@ def _check_ends(source: IntArray, target: IntArray, num_nodes: int) -> None:
             )
 
 
+@numba.njit(cache=True, nogil=True)
+def entry_place(indptr: IntArray, indices: IntArray, row: int, column: int) -> int:
+    """Where the entry (row, column) stands, or would stand if the row had it."""
+    low, high = indptr[row], indptr[row + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if indices[middle] < column:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @numba.njit(cache=True, parallel=True)
 def _contains(
     indptr: IntArray, indices: IntArray, source: IntArray, target: IntArray
 ) -> npt.NDArray[np.bool_]:
     found = np.zeros(len(source), dtype=np.bool_)
     for i in numba.prange(len(source)):
-        low, high = indptr[source[i]], indptr[source[i] + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if indices[middle] < target[i]:
-                low = middle + 1
-            else:
-                high = middle
-        found[i] = low < indptr[source[i] + 1] and indices[low] == target[i]
+        place = entry_place(indptr, indices, source[i], target[i])
+        found[i] = place < indptr[source[i] + 1] and indices[place] == target[i]
     return found
 
 

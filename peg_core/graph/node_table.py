@@ -18,6 +18,7 @@ from peg_core.errors import InputError
 from peg_core.graph.edge_table import RowGroup, open_parquet, read_error
 from peg_core.graph.feature_columns import FeatureColumn, Rows, require_filled
 from peg_core.graph.node_ids import NodeIds
+from peg_core.mapped_array import new_mapped_array
 
 # Feature values in memory at a time; Parquet alone decides how large a row group is.
 BATCH_VALUES = 2**22
@@ -110,7 +111,7 @@ def _write_features(
     first = 0
     with atomic_path(out) as temporary:
         shape = (num_nodes, width)
-        features = np.lib.format.open_memmap(temporary, "w+", dtype=np.float32, shape=shape)
+        features = new_mapped_array(temporary, shape, np.float32)
         for rows, batch in _batches(groups, columns.features, max(1, BATCH_VALUES // width)):
             blocks = [part.read(batch[part.name], rows) for part in parts]
             features[index[first : first + len(batch)]] = np.concatenate(blocks, axis=1)

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.graph_store import GraphStore, entry_place
 
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.float64]
@@ -109,14 +109,8 @@ def is_neighbor(indptr: IntArray, indices: IntArray, first: int, second: int) ->
     """Whether two nodes share an edge; the shorter row is searched."""
     if indptr[first + 1] - indptr[first] > indptr[second + 1] - indptr[second]:
         first, second = second, first
-    left, right = indptr[first], indptr[first + 1]
-    while left < right:
-        middle = (left + right) // 2
-        if indices[middle] < second:
-            left = middle + 1
-        else:
-            right = middle
-    return left < indptr[first + 1] and indices[left] == second
+    place = entry_place(indptr, indices, first, second)
+    return place < indptr[first + 1] and indices[place] == second
 
 
 @numba.njit(cache=True, nogil=True)

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.graph_store import GraphStore, entry_place
 from peg_core.splits.pair_hash import hash_key, hash_one
 
 IntArray = npt.NDArray[np.integer[Any]]
@@ -83,12 +83,5 @@ def _find_entries(
 ) -> npt.NDArray[np.int64]:
     found = np.empty(len(rows), dtype=np.int64)
     for pair in range(len(rows)):
-        low, high = indptr[rows[pair]], indptr[rows[pair] + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if indices[middle] < columns[pair]:
-                low = middle + 1
-            else:
-                high = middle
-        found[pair] = low
+        found[pair] = entry_place(indptr, indices, rows[pair], columns[pair])
     return found

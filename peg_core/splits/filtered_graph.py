@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.format import open_memmap
 
 from peg_core.graph.graph_store import GraphStore
+from peg_core.mapped_array import new_mapped_array
 
 # Entries copied at a time.
 CHUNK = 2**22
@@ -29,11 +29,11 @@ def write_filtered(
     folder.mkdir(parents=True, exist_ok=True)
     places = [slice(i, i + CHUNK) for i in range(0, len(graph.indices), CHUNK)]
     total = sum(int(np.count_nonzero(keep(part))) for part in places)
-    indptr = open_memmap(folder / "indptr.npy", "w+", dtype=np.int64, shape=graph.indptr.shape)
+    indptr = new_mapped_array(folder / "indptr.npy", graph.indptr.shape, np.int64)
     columns: list[tuple[npt.NDArray[Any], np.memmap[Any, Any]]] = []
     for name, array in (("indices", graph.indices), ("weights", graph.weights)):
         if array is not None:
-            out = open_memmap(folder / f"{name}.npy", "w+", dtype=array.dtype, shape=(total,))
+            out = new_mapped_array(folder / f"{name}.npy", (total,), array.dtype)
             columns.append((array, out))
     place = row = 0
     for part in places:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow.parquet as pq
-from numpy.lib.format import open_memmap
 
 from peg_core.atomic_file import atomic_path, write_array
 from peg_core.errors import PegError
 from peg_core.graph.graph_store import GraphStore
+from peg_core.mapped_array import new_mapped_array
 from peg_core.splits.edge_split import TRAIN, assign_folds
 from peg_core.splits.entry_chunk import entry_chunks
 from peg_core.splits.filtered_graph import write_filtered
@@ -51,6 +52,16 @@ class LabelledPairs:
     def by_label(self, scores: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Scores of the links and of the non-links."""
         return scores[self.label == 1], scores[self.label == 0]
+
+
+@dataclass(frozen=True)
+class LinkChunks:
+    """Links that are read some at a time, anew whenever they are asked for."""
+
+    read: Callable[[], Iterator[Pairs]]
+
+    def __iter__(self) -> Iterator[Pairs]:
+        return self.read()
 
 
 @dataclass(frozen=True)
@@ -106,16 +117,21 @@ class SplitStore:
 
     def held_out_links(self) -> dict[str, Iterable[Pairs]]:
         """The links that nothing may learn from, by part, some at a time."""
-        return {part: self._link_chunks(part) for part in ("valid", "test")}
+        return {part: LinkChunks(partial(self._link_chunks, part)) for part in ("valid", "test")}
 
     def hidden_links(self, fold: int) -> dict[str, Iterable[Pairs]]:
         """What a model must not see while ``fold`` supervises: held-out links and the fold."""
         if fold == NO_FOLD:
             return self.held_out_links()
+        return {
+            **self.held_out_links(),
+            f"fold {fold}": LinkChunks(partial(self._fold_chunks, fold)),
+        }
+
+    def _fold_chunks(self, fold: int) -> Iterator[Pairs]:
         source, target = self.links(fold)
-        places = range(0, len(source), CHUNK)
-        parts = ((source[i : i + CHUNK], target[i : i + CHUNK]) for i in places)
-        return {**self.held_out_links(), f"fold {fold}": parts}
+        for first in range(0, len(source), CHUNK):
+            yield source[first : first + CHUNK], target[first : first + CHUNK]
 
     def _link_chunks(self, part: str) -> Iterator[Pairs]:
         for source, target, label in _chunks(pq.ParquetFile(self.folder / f"{part}.parquet")):
@@ -141,7 +157,7 @@ class SplitStore:
         train = GraphStore.open(folder)
         require_folds(folds, train.num_edges)
         shape = (len(train.indices),)
-        entry_folds = self._new_array("entry_folds", shape, np.uint8)
+        entry_folds = new_mapped_array(self.folder / "entry_folds.npy", shape, np.uint8)
         sizes = assign_folds(train, node_keys, entry_folds, folds=folds, seed=seed)
         starts = np.concatenate([[0], np.cumsum(sizes)])
         self._write_links(train, entry_folds, starts[:-1].copy())
@@ -152,7 +168,8 @@ class SplitStore:
         self, train: GraphStore, entry_folds: npt.NDArray[np.uint8], places: IntArray
     ) -> None:
         """Write every link once, those of a fold from its place on."""
-        links = self._new_array("links", (2, train.num_edges), train.indices.dtype)
+        shape = (2, train.num_edges)
+        links = new_mapped_array(self.folder / "links.npy", shape, train.indices.dtype)
         for chunk in entry_chunks(train):
             fold = entry_folds[chunk.part][chunk.upper]
             order = np.argsort(fold, kind="stable")
@@ -166,12 +183,9 @@ class SplitStore:
                 first += count
         links.flush()
 
-    def _new_array(self, name: str, shape: tuple[int, ...], dtype: Any) -> np.memmap[Any, Any]:
-        return open_memmap(self.folder / f"{name}.npy", "w+", dtype=dtype, shape=shape)
-
     def new_parts(self, graph: GraphStore) -> npt.NDArray[np.uint8]:
         """An array for the part of every entry of a graph, on disk."""
-        return self._new_array("entry_parts", (len(graph.indices),), np.uint8)
+        return new_mapped_array(self.folder / "entry_parts.npy", (len(graph.indices),), np.uint8)
 
     def write_held_out(self, part: str, pairs: LabelledPairs) -> None:
         columns = {"source": pairs.source, "target": pairs.target, "label": pairs.label}

@@ -64,8 +64,8 @@ class LinkSchedule:
     """Deals the training links to steps; every link supervises once an epoch.
 
     The streams depend on epoch and step alone: a resumed run repeats them, and so do
-    several processes, each taking its share of every step. The links stay in their file,
-    and so does their order: memory does not grow with them.
+    several processes, each taking its share of every step. The links stay in their file
+    and their order is computed where it is needed: memory does not grow with them.
 
     Args:
         split: The training graph and its folds.

@@ -103,6 +103,9 @@ def test_hidden_links_are_found_whatever_the_chunk(split, monkeypatch):
         "fold 2": 32,
     }
     assert count_leaks(store.graph_without(2), store.hidden_links(2))["fold 2"] == 0
+    hidden = store.hidden_links(2)
+    for _ in range(2):  # the second look sees what the first one saw
+        assert count_leaks(store.train_graph(), hidden)["fold 2"] == 32
 
 
 def test_more_folds_than_links_are_refused():
