@@ -4,7 +4,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from pipeline.cli import cli
+from pipeline.cli import COMMANDS, cli
 
 
 def invoke(*arguments):
@@ -12,28 +12,36 @@ def invoke(*arguments):
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["run"],
-        ["plan"],
-        ["status"],
-        ["config"],
-        ["generate"],
-        ["generate", "rmat"],
-        ["submit"],
-        ["jobs"],
-        ["schedule"],
-        ["schedule", "add"],
-        ["history"],
-        ["gc"],
-        ["doctor"],
-    ],
+    "arguments", [[], *([name] for name in COMMANDS), ["generate", "rmat"], ["schedule", "add"]]
 )
 def test_help_teaches(arguments):
     result = invoke(*arguments, "--help")
     assert result.exit_code == 0
     assert "Usage:" in result.output
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_their_help_says(name):
+    command = cli.get_command(None, name)
+    assert command.name == name
+    assert command.help.splitlines()[0] == COMMANDS[name][1]
+    assert COMMANDS[name][1] in " ".join(invoke("--help").output.split())
+
+
+def test_help_waits_for_no_heavy_import():
+    code = (
+        "import sys; from pipeline.cli import main; sys.argv = ['peg', '--help']\n"
+        "try: main()\n"
+        "finally: print(sorted({'torch', 'ray', 'polars', 'numba'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_unknown_command_is_told_by_click():
+    result = invoke("rnu")
+    assert result.exit_code == 2
+    assert "No such command 'rnu'" in result.output
 
 
 def test_plan_shows_every_stage_and_starts_nothing(small_config):
