@@ -29,6 +29,16 @@ class ModelConfig(Section):
     gate: Literal["preset", "distance", "squared", "inner"] = Field(
         "preset", description="What of two positions weighs the edge between them."
     )
+    dropout: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="Share of the values dropped between layers and in the head while training; "
+        "none: as the preset does, which for best also drops some of the input.",
+    )
+    head_width: int = Field(
+        64, ge=1, description="Width of the hidden layer of the heads mlp and structural."
+    )
 
 
 class TrainConfig(Section):

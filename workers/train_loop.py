@@ -63,6 +63,8 @@ class TrainRequest:
     checkpoint_every: int
     head: str = "preset"
     gate: str = "preset"
+    dropout: float | None = None
+    head_width: int = 64
     batching: str = "auto"
     batch_size: int = 8192
     fan_outs: Sequence[int] = (15, 10)

@@ -124,6 +124,8 @@ def _spec(request: TrainRequest, split: SplitStore, features: NodeFeatures) -> M
         layers=request.layers,
         head=request.head,
         gate=request.gate,
+        dropout=request.dropout,
+        head_width=request.head_width,
         encoding_widths=[z.shape[1] for z in positions],
         learned_nodes=graph.num_nodes if features.kind == "learned" else 0,
     )

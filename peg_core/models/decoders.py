@@ -20,8 +20,8 @@ class Head(nn.Module):
 
     reads_structure: ClassVar[bool] = False
 
-    def __init__(self, hidden: int, num_encodings: int, *, dropout: float) -> None:
-        del hidden, num_encodings, dropout
+    def __init__(self, hidden: int, num_encodings: int, *, dropout: float, width: int) -> None:
+        del hidden, num_encodings, dropout, width
         super().__init__()
 
 
@@ -30,8 +30,8 @@ class StructuralHead(Head):
 
     reads_structure = True
 
-    def __init__(self, hidden: int, num_encodings: int, *, dropout: float, width: int = 64) -> None:
-        super().__init__(hidden, num_encodings, dropout=dropout)
+    def __init__(self, hidden: int, num_encodings: int, *, dropout: float, width: int) -> None:
+        super().__init__(hidden, num_encodings, dropout=dropout, width=width)
         inputs = hidden + NUM_GEOMETRIC * num_encodings + NUM_STRUCTURAL
         self.network = nn.Sequential(
             nn.BatchNorm1d(inputs),
@@ -54,8 +54,8 @@ class LinearHead(Head):
     training would have to place linked nodes opposite to each other, and does not get far.
     """
 
-    def __init__(self, hidden: int, num_encodings: int, *, dropout: float = 0.0) -> None:
-        super().__init__(hidden, num_encodings, dropout=dropout)
+    def __init__(self, hidden: int, num_encodings: int, *, dropout: float, width: int) -> None:
+        super().__init__(hidden, num_encodings, dropout=dropout, width=width)
         self.linear = nn.Linear(1 + num_encodings, 1)
         with torch.no_grad():
             self.linear.weight.fill_(-1.0)
@@ -71,8 +71,8 @@ class LinearHead(Head):
 class MLPHead(Head):
     """A network over the Hadamard product and the geometry."""
 
-    def __init__(self, hidden: int, num_encodings: int, *, dropout: float, width: int = 64) -> None:
-        super().__init__(hidden, num_encodings, dropout=dropout)
+    def __init__(self, hidden: int, num_encodings: int, *, dropout: float, width: int) -> None:
+        super().__init__(hidden, num_encodings, dropout=dropout, width=width)
         self.network = nn.Sequential(
             nn.Linear(hidden + NUM_GEOMETRIC * num_encodings, width),
             nn.ReLU(),

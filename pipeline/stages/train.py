@@ -92,6 +92,8 @@ def _request(context: StageContext, seed: int) -> TrainRequest:
         layers=model.layers,
         head=model.head,
         gate=model.gate,
+        dropout=model.dropout,
+        head_width=model.head_width,
         batching=train.batching,
         batch_size=train.batch_size,
         fan_outs=train.fan_outs or [15, *[10] * (model.layers - 1)],

@@ -34,10 +34,10 @@ def graph():
     )
 
 
-def build(graph, preset, hidden=21, dtype=np.float32, head="preset"):
+def build(graph, preset, hidden=21, dtype=np.float32, **spec):
     """A scorer with sizes that fill neither vectors nor tiles."""
     torch.manual_seed(2)
-    model = PEG(ModelSpec("peg", preset, 3, num_encodings=2, hidden=hidden, head=head))
+    model = PEG(ModelSpec("peg", preset, 3, num_encodings=2, hidden=hidden, **spec))
     for module in model.modules():
         if isinstance(module, nn.BatchNorm1d):
             nn.init.normal_(module.weight)
@@ -75,6 +75,18 @@ def test_the_kernel_equals_the_model(graph, head, dtype):
     scorer = build(graph, "best", dtype=dtype, head=head)
     assert fold_head(scorer.model.head, hidden=21, num_encodings=2) is not None
     case = pairs(1_000)
+    expected = by_torch(scorer, *case)
+    np.testing.assert_allclose(scorer.logits(*case), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("head", ["mlp", "structural"])
+@pytest.mark.parametrize("width", [1, 37, 256])
+def test_the_kernel_takes_heads_of_any_width(graph, head, width):
+    scorer = build(graph, "best", head=head, head_width=width)
+    folded = fold_head(scorer.model.head, hidden=21, num_encodings=2)
+    assert folded is not None
+    assert len(folded.outer) == width
+    case = pairs(500)
     expected = by_torch(scorer, *case)
     np.testing.assert_allclose(scorer.logits(*case), expected, rtol=1e-5, atol=1e-5)
 
