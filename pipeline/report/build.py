@@ -24,7 +24,7 @@ PROTOCOL_NAMES = {
 # Figures that share a row, each with its part of the heading.
 SECTIONS = (
     {"roc": "Test pairs", "test-scores": "Test pairs", "calibration": "Test pairs"},
-    {"loss": "Training", "valid-auc": "Training"},
+    {"loss": "Training", "valid-auc": "Training", "valid-metric": "Training"},
     {"eigenvalues": "Encodings", "stability": "Encodings"},
     {"candidate-scores": "Candidates"},
 )

@@ -48,7 +48,8 @@ class ReportData:
         metrics: By protocol a row per method, the model first: ``method``, then a value per
             metric, and beside it ``<metric>_low`` and ``<metric>_high``, the ends of its
             interval, and ``<metric>_std`` when several seeds were trained.
-        epochs: A row per seed and epoch: ``seed``, ``epoch``, ``loss``, ``valid_auc``.
+        epochs: A row per seed and epoch: ``seed``, ``epoch``, ``loss``, ``valid_auc``,
+            and ``valid_<metric>`` where another metric chose the epoch.
         test_labels: 1 for links, 0 for non-links.  # [num_pairs]
         test_scores: Scores of the test pairs, in [0, 1].  # [num_pairs]
         calibration: A row per bin of scores: ``probability``, the mean score, ``links``, the

@@ -95,6 +95,7 @@ def draw_plots(data: ReportData) -> list[Plot]:
         plot_calibration(data.calibration),
         plot_epochs(data.epochs, "loss", key="loss", title="Training loss"),
         plot_epochs(data.epochs, "valid_auc", key="valid-auc", title="Validation AUC", rising=True),
+        *plot_chosen_by(data.epochs),
         plot_candidate_scores(data.score_histogram),
     ]
     if any(data.eigenvalues.values()):
@@ -197,6 +198,22 @@ def plot_epochs(
     if len(finite) < len(rows):
         caption += f" Left out, without a finite value: {len(rows) - len(finite):,}."
     return finish(key, title, caption, lambda axes: draw_curves(axes, curves, "epoch", "seeds"))
+
+
+def plot_chosen_by(epochs: list[dict[str, float]]) -> list[Plot]:
+    """The metric that decided which epoch is kept, where it was not the AUC."""
+    columns = [name for name in (epochs[0] if epochs else {}) if name.startswith("valid_")]
+    return [
+        plot_epochs(
+            epochs,
+            column,
+            key="valid-metric",
+            title=f"Validation {column.removeprefix('valid_').replace('_', ' ')}",
+            rising=True,
+        )
+        for column in columns
+        if column != "valid_auc"
+    ]
 
 
 def plot_candidate_scores(histogram: tuple[Array, Array] | None) -> Plot:

@@ -83,4 +83,4 @@ def _eigenvalues(encode: Manifest) -> dict[str, list[float]]:
     }
 
 
-STAGE = Stage("report", 2, INPUTS, settings, run)
+STAGE = Stage("report", 3, INPUTS, settings, run)

@@ -139,7 +139,9 @@ def _progress(requests: list[TrainRequest], epochs: int) -> tuple[float, float, 
     if not latest:
         return 0, total, "starting"
     last = latest[-1]
-    return done, total, f"epoch {last['epoch']} loss {last['loss']:.4f} AUC {last['valid_auc']:.4f}"
+    epoch = last.pop("epoch")
+    values = (f"{name.replace('_', ' ')} {value:.4f}" for name, value in last.items())
+    return done, total, f"epoch {epoch} {' '.join(values)}"
 
 
 def _metric(name: str, results: list[Result]) -> dict[str, float]:

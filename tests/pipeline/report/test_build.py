@@ -106,6 +106,13 @@ def test_document_is_complete_and_its_tags_balance(document):
     assert page.text_of("h1") == ["citations"]
 
 
+def test_the_metric_that_chose_the_model_is_drawn_beside_the_auc(data):
+    epochs = [{**row, "valid_mrr": row["epoch"] / 10} for row in data.epochs]
+    page = Page(build_report(replace(data, epochs=epochs)))
+    assert "Validation mrr" in [text for _, text in page.texts]
+    assert "Highest: 0.5000 at epoch 5." in [text for _, text in page.texts]
+
+
 def test_identifiers_are_unique_and_references_resolve(document):
     page = Page(document)
     identifiers = [attributes["id"] for _, attributes in page.tags if "id" in attributes]

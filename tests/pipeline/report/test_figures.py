@@ -14,6 +14,7 @@ from pipeline.report.figures import (
     format_compact,
     plot_calibration,
     plot_candidate_scores,
+    plot_chosen_by,
     plot_eigenvalues,
     plot_epochs,
     plot_roc,
@@ -154,6 +155,21 @@ def test_no_finite_loss_is_a_notice(values):
 def test_a_column_nobody_logged_is_a_notice():
     plot = plot_epochs(log([1.0, 0.5]), "valid_auc", key="valid-auc", title="AUC")
     assert texts(plot.svg) == ["No epoch logged a finite value."]
+
+
+def test_the_metric_that_chose_the_epoch_has_a_curve_of_its_own():
+    epochs = [
+        {"seed": 0, "epoch": epoch, "loss": 1.0, "valid_auc": 0.9, "valid_hits@20": hits}
+        for epoch, hits in enumerate([0.1, 0.6, 0.4])
+    ]
+    [plot] = plot_chosen_by(epochs)
+    assert plot.title == "Validation hits@20"
+    assert plot.caption == "Highest: 0.6000 at epoch 1."
+
+
+def test_the_auc_is_not_drawn_twice():
+    assert plot_chosen_by([{"seed": 0, "epoch": 0, "loss": 1.0, "valid_auc": 0.9}]) == []
+    assert plot_chosen_by([]) == []
 
 
 def test_each_seed_has_a_curve_and_a_name():
