@@ -80,11 +80,16 @@ def _fold_structural(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
 
 
 def _fold_mlp(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
-    """The structure has no weight."""
-    first, last = head.network[0], head.network[3]
-    inner = np.zeros((_num_inputs(hidden, num_encodings), len(first.bias)), dtype=np.float32)
-    inner[:-NUM_STRUCTURAL] = _array(first.weight).T
-    return FoldedHead(inner, _array(first.bias), _array(last.weight)[0], last.bias.item())
+    """The structure has no weight; a linear map is the difference of two more hidden units."""
+    first, last, straight = head.network[0], head.network[3], _array(head.straight.weight)
+    inner = np.zeros((_num_inputs(hidden, num_encodings), len(first.bias) + 2), dtype=np.float32)
+    inner[:-NUM_STRUCTURAL] = np.concatenate([_array(first.weight), straight, -straight]).T
+    return FoldedHead(
+        inner,
+        np.append(_array(first.bias), np.zeros(2, np.float32)),
+        np.append(_array(last.weight)[0], np.array([1, -1], np.float32)),
+        last.bias.item(),
+    )
 
 
 def _num_inputs(hidden: int, num_encodings: int) -> int:

@@ -69,20 +69,24 @@ class LinearHead(Head):
 
 
 class MLPHead(Head):
-    """A network over the Hadamard product and the geometry."""
+    """A network over the Hadamard product and the geometry, beside a linear map of them.
+
+    Without the linear map every hidden unit can fall silent on all pairs that look like links:
+    they then share one score, no gradient parts them, and a ranking among them is chance.
+    """
 
     def __init__(self, hidden: int, num_encodings: int, *, dropout: float, width: int) -> None:
         super().__init__(hidden, num_encodings, dropout=dropout, width=width)
+        inputs = hidden + NUM_GEOMETRIC * num_encodings
         self.network = nn.Sequential(
-            nn.Linear(hidden + NUM_GEOMETRIC * num_encodings, width),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(width, 1),
+            nn.Linear(inputs, width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, 1)
         )
+        self.straight = nn.Linear(inputs, 1, bias=False)
 
     def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
         del structure
-        return self.network(torch.cat([first * second, geometry], dim=-1)).squeeze(-1)
+        inputs = torch.cat([first * second, geometry], dim=-1)
+        return (self.network(inputs) + self.straight(inputs)).squeeze(-1)
 
 
 HEADS: dict[str, type[Head]] = {

@@ -63,7 +63,7 @@ class LinkPredictor(nn.Module):
     the first state needs them.
     """
 
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     reads_positions: ClassVar[bool] = False
     rule: EdgeRule
     layers: nn.ModuleList

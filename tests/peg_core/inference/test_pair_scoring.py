@@ -85,7 +85,7 @@ def test_the_kernel_takes_heads_of_any_width(graph, head, width):
     scorer = build(graph, "best", head=head, head_width=width)
     folded = fold_head(scorer.model.head, hidden=21, num_encodings=2)
     assert folded is not None
-    assert len(folded.outer) == width
+    assert len(folded.outer) == width + (2 if head == "mlp" else 0)
     case = pairs(500)
     expected = by_torch(scorer, *case)
     np.testing.assert_allclose(scorer.logits(*case), expected, rtol=1e-5, atol=1e-5)
