@@ -71,8 +71,10 @@ class TrainConfig(Section):
         description="Non-links to learn from. uniform: any pair; degree: one end of a link is "
         "replaced by a node drawn by degree^0.75; hard: by a neighbour of a neighbour.",
     )
-    objective: Literal["bce", "auc"] = Field(
-        "bce", description="bce: cross entropy; auc: links above non-links, pair by pair."
+    objective: Literal["bce", "auc", "auc_squared"] = Field(
+        "bce",
+        description="bce: cross entropy; auc: links above non-links, pair by pair; auc_squared: "
+        "by 1 above, misses counting squared.",
     )
     metric: str = Field(
         "auc",

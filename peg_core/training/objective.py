@@ -17,12 +17,26 @@ def binary_cross_entropy(logits: Tensor, num_links: int) -> Tensor:
 
 def pairwise_ranking(logits: Tensor, num_links: int) -> Tensor:
     """Every link should score above the non-link drawn with it: a smooth form of 1 - AUC."""
+    return functional.softplus(-_margins(logits, num_links)).mean()
+
+
+def squared_ranking(logits: Tensor, num_links: int) -> Tensor:
+    """Every link should score 1 above the non-link drawn with it; misses count squared.
+
+    `Pairwise Learning for Neural Link Prediction <https://arxiv.org/abs/2112.02936>`_.
+    """
+    return (1 - _margins(logits, num_links)).square().mean()
+
+
+def _margins(logits: Tensor, num_links: int) -> Tensor:
+    """How far each link is above its non-link."""
     links, others = logits[:num_links], logits[num_links:]
     count = min(len(links), len(others))
-    return functional.softplus(others[:count] - links[:count]).mean()
+    return links[:count] - others[:count]
 
 
 OBJECTIVES: dict[str, Callable[[Tensor, int], Tensor]] = {
     "bce": binary_cross_entropy,
     "auc": pairwise_ranking,
+    "auc_squared": squared_ranking,
 }

@@ -24,9 +24,15 @@ def test_auc_is_the_log_loss_of_the_margins():
     assert loss("auc") == pytest.approx(np.log1p(np.exp(OTHERS - LINKS)).mean())
 
 
-def test_ranking_ignores_a_shift_of_all_scores():
-    assert loss("auc", LINKS + 7, OTHERS + 7) == pytest.approx(loss("auc"))
+def test_auc_squared_is_the_squared_distance_of_the_margins_from_one():
+    assert loss("auc_squared") == pytest.approx(((1 - LINKS + OTHERS) ** 2).mean())
 
 
-def test_ranking_takes_fewer_non_links_than_links():
-    assert loss("auc", LINKS, OTHERS[:2]) == pytest.approx(loss("auc", LINKS[:2], OTHERS[:2]))
+@pytest.mark.parametrize("name", ["auc", "auc_squared"])
+def test_ranking_ignores_a_shift_of_all_scores(name):
+    assert loss(name, LINKS + 7, OTHERS + 7) == pytest.approx(loss(name))
+
+
+@pytest.mark.parametrize("name", ["auc", "auc_squared"])
+def test_ranking_takes_fewer_non_links_than_links(name):
+    assert loss(name, LINKS, OTHERS[:2]) == pytest.approx(loss(name, LINKS[:2], OTHERS[:2]))
