@@ -71,6 +71,9 @@ class TrainConfig(Section):
         description="Non-links to learn from. uniform: any pair; degree: one end of a link is "
         "replaced by a node drawn by degree^0.75; hard: by a neighbour of a neighbour.",
     )
+    negatives_per_link: int = Field(
+        1, ge=1, description="Non-links to learn from beside every link, drawn anew in every epoch."
+    )
     objective: Literal["bce", "auc", "auc_squared"] = Field(
         "bce",
         description="bce: cross entropy; auc: links above non-links, pair by pair; auc_squared: "

@@ -28,6 +28,7 @@ from peg_core.training.checkpoint import TrainingState, read_checkpoint, write_c
 from peg_core.training.link_schedule import Share
 from peg_core.training.link_trainer import LinkTrainer
 from peg_core.training.stability import layer_stability
+from workers.heap import freed_memory_kept
 from workers.task_map import Result
 from workers.training_setup import build_trainer
 
@@ -70,6 +71,7 @@ class TrainRequest:
     fan_outs: Sequence[int] = (15, 10)
     sampler: str = "numba"
     negatives: str = "uniform"
+    negatives_per_link: int = 1
     objective: str = "bce"
     metric: str = "auc"
     validate_every: int = 1
@@ -134,7 +136,11 @@ def _scaling(request: TrainRequest) -> train.ScalingConfig:
 
 def train_loop(config: dict[str, TrainRequest]) -> None:
     """What every Ray Train worker runs; rank 0 writes."""
-    request = config["request"]
+    with freed_memory_kept():
+        _train(config["request"])
+
+
+def _train(request: TrainRequest) -> None:
     context = train.get_context()
     share = Share(context.get_world_rank(), context.get_world_size())
     trainer, spec = build_trainer(request, share, get_device())

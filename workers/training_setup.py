@@ -87,6 +87,7 @@ def _source(
         share=share,
         batch_size=request.batch_size if sampled else None,
         negatives=request.negatives,
+        negatives_per_link=request.negatives_per_link,
     )
 
     def view(kind: type[View], graph: GraphStore, fold: int) -> View:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from peg_core.inference.hidden_layer import LANES, PAIRS, add_hidden_block
 from peg_core.inference.node_rows import as_float, prefetch_row
-from peg_core.models.pair_geometry import NUM_GEOMETRIC
+from peg_core.models.pair_geometry import NUM_GEOMETRIC, position_geometry
 from peg_core.models.structural_features import NUM_STRUCTURAL, pair_structure
 
 Array = npt.NDArray[Any]
@@ -167,22 +167,10 @@ def _geometry(
     row: int,
     column: int,
 ) -> None:
-    """Inner product, squared distance and cosine for every encoding."""
+    """The geometry of a pair for every encoding."""
     for encoding in range(len(positions)):
-        z = positions[encoding]
-        inner, squared = np.float32(0), np.float32(0)
-        length, other = np.float32(0), np.float32(0)
-        for k in range(z.shape[1]):
-            a, b = z[first, k], z[second, k]
-            inner += a * b
-            squared += (a - b) * (a - b)
-            length += a * a
-            other += b * b
         place = column + NUM_GEOMETRIC * encoding
-        out[row, place] = inner
-        out[row, place + 1] = squared
-        lengths = np.sqrt(length) * np.sqrt(other)
-        out[row, place + 2] = inner / max(lengths, np.float32(1e-12))
+        position_geometry(positions[encoding], first, second, out, row, place)
 
 
 @numba.njit(cache=True, nogil=True, inline="always")

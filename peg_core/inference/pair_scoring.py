@@ -105,12 +105,12 @@ class PairScorer:
     @torch.no_grad()
     def _decode(self, source: IntArray, target: IntArray) -> FloatArray:
         """The general way: gather the rows, let the model decide."""
-        geometry = pair_geometry([(_rows(z, source), _rows(z, target)) for z in self.positions])
+        geometry = pair_geometry(self.positions, source, target)
         structure = structural_features(self.graph, source, target, self.components)
         logits = self.model.decode(
             _rows(self.embeddings, source),
             _rows(self.embeddings, target),
-            geometry,
+            torch.from_numpy(geometry),
             torch.from_numpy(structure),
         )
         return logits.numpy()

@@ -55,12 +55,12 @@ class GraphView:
 
     def pair_inputs(self, source: IntArray, target: IntArray) -> tuple[Tensor, Tensor]:
         """Geometry [num_pairs, 3 * num_encodings] and structure [num_pairs, 6] of pairs."""
-        ends = [(_rows(z, source), _rows(z, target)) for z in self.positions]
+        geometry = pair_geometry(self.positions, source, target)
         if self.model.head.reads_structure:
             structure = structural_features(self.graph, source, target, self.components)
         else:
             structure = np.zeros((len(source), NUM_STRUCTURAL), dtype=np.float32)
-        return pair_geometry(ends), torch.from_numpy(structure)
+        return torch.from_numpy(geometry), torch.from_numpy(structure)
 
     def node_inputs(
         self, nodes: npt.NDArray[np.int64] | None = None

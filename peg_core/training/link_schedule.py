@@ -74,6 +74,7 @@ class LinkSchedule:
         share: Of this process.
         batch_size: Links of a step over all processes; None: a fold at once.
         negatives: How non-links are drawn, see :class:`NegativeSampler`.
+        negatives_per_link: Non-links of a step for each of its links.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class LinkSchedule:
         share: Share | None = None,
         batch_size: int | None = None,
         negatives: str = "uniform",
+        negatives_per_link: int = 1,
     ) -> None:
         self.graph = split.train_graph()
         self.source, self.target = split.links()
@@ -93,6 +95,7 @@ class LinkSchedule:
         self.folds, self.seed, self.batch_size = folds, seed, batch_size
         self.share = share or Share()
         self.negatives = NegativeSampler(self.graph, negatives)
+        self.negatives_per_link = negatives_per_link
 
     def batches(self, epoch: int) -> list[Batch]:
         """What each step of an epoch takes, fold by fold."""
@@ -127,13 +130,13 @@ class LinkSchedule:
             yield self.supervision(epoch * len(batches) + place, fold, links)
 
     def supervision(self, number: int, fold: int, links: IntArray) -> Supervision:
-        """This process's share of the links, beside as many non-links."""
+        """This process's share of the links, then of rounds of as many non-links."""
         rng = random_stream(seed=self.seed, purpose="training negatives", shard=number)
         known = self.source[links], self.target[links]
-        free = self.negatives.draw(*known, rng=rng)
+        rounds = [self.negatives.draw(*known, rng=rng) for _ in range(self.negatives_per_link)]
         mine = slice(self.share.rank, None, self.share.world_size)
         source, target = (
-            np.concatenate([link[mine], other[mine]]).astype(np.int64)
-            for link, other in zip(known, free, strict=True)
+            np.concatenate([ends[mine] for ends in side]).astype(np.int64)
+            for side in zip(known, *rounds, strict=True)
         )
         return Supervision(number, fold, source, target, len(links[mine]))

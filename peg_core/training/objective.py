@@ -16,12 +16,12 @@ def binary_cross_entropy(logits: Tensor, num_links: int) -> Tensor:
 
 
 def pairwise_ranking(logits: Tensor, num_links: int) -> Tensor:
-    """Every link should score above the non-link drawn with it: a smooth form of 1 - AUC."""
+    """Every link should score above the non-links drawn with it: a smooth form of 1 - AUC."""
     return functional.softplus(-_margins(logits, num_links)).mean()
 
 
 def squared_ranking(logits: Tensor, num_links: int) -> Tensor:
-    """Every link should score 1 above the non-link drawn with it; misses count squared.
+    """Every link should score 1 above the non-links drawn with it; misses count squared.
 
     `Pairwise Learning for Neural Link Prediction <https://arxiv.org/abs/2112.02936>`_.
     """
@@ -29,10 +29,10 @@ def squared_ranking(logits: Tensor, num_links: int) -> Tensor:
 
 
 def _margins(logits: Tensor, num_links: int) -> Tensor:
-    """How far each link is above its non-link."""
+    """How far each link is above its non-links; those of all links come round by round."""
     links, others = logits[:num_links], logits[num_links:]
-    count = min(len(links), len(others))
-    return links[:count] - others[:count]
+    rounds = -(-len(others) // len(links))
+    return links.repeat(rounds)[: len(others)] - others
 
 
 OBJECTIVES: dict[str, Callable[[Tensor, int], Tensor]] = {

@@ -99,6 +99,7 @@ def _request(context: StageContext, seed: int) -> TrainRequest:
         fan_outs=train.fan_outs or [15, *[10] * (model.layers - 1)],
         sampler=train.sampler,
         negatives=train.negatives,
+        negatives_per_link=train.negatives_per_link,
         objective=train.objective,
         metric=train.metric,
         validate_every=train.validate_every,

@@ -13,7 +13,6 @@ from peg_core.inference.folded_head import fold_head
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.models.decoders import HEADS
 from peg_core.models.link_predictor import ModelSpec
-from peg_core.models.pair_geometry import pair_geometry
 from peg_core.models.peg import PEG
 from peg_core.models.structural_features import structural_features
 
@@ -61,9 +60,14 @@ def pairs(count, seed=3):
 def by_torch(scorer, source, target):
     """The model's own ``decode`` on rows gathered by numpy."""
     rows = [torch.from_numpy(scorer.embeddings[n].astype(np.float32)) for n in (source, target)]
-    geometry = pair_geometry(
-        [(torch.from_numpy(z[source]), torch.from_numpy(z[target])) for z in scorer.positions]
-    )
+    columns = []
+    for z in scorer.positions:
+        first, second = z[source].astype(np.float64), z[target].astype(np.float64)
+        inner = (first * second).sum(axis=1)
+        lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+        cosine = np.divide(inner, lengths, out=np.zeros(len(source)), where=lengths > 0)
+        columns += [inner, ((first - second) ** 2).sum(axis=1), cosine]
+    geometry = torch.from_numpy(np.stack(columns, axis=1).astype(np.float32))
     structure = structural_features(scorer.graph, source, target, scorer.components)
     with torch.no_grad():
         return scorer.model.decode(*rows, geometry, torch.from_numpy(structure)).numpy()

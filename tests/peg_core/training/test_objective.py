@@ -36,3 +36,10 @@ def test_ranking_ignores_a_shift_of_all_scores(name):
 @pytest.mark.parametrize("name", ["auc", "auc_squared"])
 def test_ranking_takes_fewer_non_links_than_links(name):
     assert loss(name, LINKS, OTHERS[:2]) == pytest.approx(loss(name, LINKS[:2], OTHERS[:2]))
+
+
+def test_ranking_holds_every_link_against_all_its_non_links():
+    others = np.array([[-1.0, 0.5, 2.5], [0.0, 1.0, -2.0]])  # [rounds, links]
+    margins = LINKS - others
+    assert loss("auc", others=others.ravel()) == pytest.approx(np.log1p(np.exp(-margins)).mean())
+    assert loss("auc_squared", others=others.ravel()) == pytest.approx(((1 - margins) ** 2).mean())
