@@ -9,9 +9,11 @@ from contextlib import contextmanager
 
 # Numbers of glibc's mallopt.
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
-# The largest that mallopt takes, and what glibc starts with.
+# The largest that mallopt takes.
 LARGEST = 2**31 - 1
-USUAL = 128 * 1024
+# Where glibc's own thresholds stand once a process has freed large arrays; they do not move by
+# themselves any more after a call of mallopt.
+USUAL_MMAP, USUAL_TRIM = 2**25, 2**26
 
 
 @contextmanager
@@ -31,8 +33,8 @@ def freed_memory_kept() -> Iterator[None]:
     try:
         yield
     finally:
-        library.mallopt(MMAP_THRESHOLD, USUAL)
-        library.mallopt(TRIM_THRESHOLD, USUAL)
+        library.mallopt(MMAP_THRESHOLD, USUAL_MMAP)
+        library.mallopt(TRIM_THRESHOLD, USUAL_TRIM)
         library.malloc_trim(0)
 
 
