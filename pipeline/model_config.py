@@ -45,6 +45,10 @@ class TrainConfig(Section):
     """How the model is fitted."""
 
     lr: float = Field(0.005, gt=0, description="Learning rate of Adam.")
+    lr_schedule: Literal["constant", "linear"] = Field(
+        "constant",
+        description="linear: it falls from epoch to epoch, to nothing after the last of `epochs`.",
+    )
     epochs: int = Field(50, ge=1, description="Passes over the training links, at most.")
     patience: int = Field(
         20, ge=1, description="Epochs without a better validation metric before stopping."

@@ -25,6 +25,7 @@ from peg_core.models.link_predictor import LinkPredictor, ModelSpec
 from peg_core.models.model_file import save_model
 from peg_core.splits.split_store import NO_FOLD
 from peg_core.training.checkpoint import TrainingState, read_checkpoint, write_checkpoint
+from peg_core.training.learning_rate import SCHEDULES, set_learning_rate
 from peg_core.training.link_schedule import Share
 from peg_core.training.link_trainer import LinkTrainer
 from peg_core.training.stability import layer_stability
@@ -84,6 +85,7 @@ class TrainRequest:
     cpus_per_worker: int = 1
     gpus_per_worker: float = 0
     retries: int = 3
+    lr_schedule: str = "constant"
 
     @property
     def checkpoint(self) -> Path:
@@ -166,6 +168,8 @@ def _one_epoch(
             state.step, state.losses = done, losses
             save()
 
+    share_of_rate = SCHEDULES[request.lr_schedule](state.epoch, request.epochs)
+    set_learning_rate(trainer.optimizer, request.lr * share_of_rate)
     loss = trainer.run_epoch(state.epoch, start=state.step, losses=state.losses, on_step=on_step)
     if not math.isfinite(loss):
         raise PegError(

@@ -108,6 +108,7 @@ def _request(context: StageContext, seed: int) -> TrainRequest:
         compile=train.compile,
         checkpoint_steps=train.checkpoint_steps,
         lr=train.lr,
+        lr_schedule=train.lr_schedule,
         weight_decay=train.weight_decay,
         epochs=train.epochs,
         patience=train.patience,

@@ -16,7 +16,14 @@ from pipeline.runner import run_pipeline
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
-SAMPLED = {"batching": "sampled", "batch_size": 64, "fan_outs": [5, 5], "epochs": 4}
+SAMPLED = {
+    "batching": "sampled",
+    "batch_size": 64,
+    "fan_outs": [5, 5],
+    "epochs": 4,
+    "negatives_per_link": 2,
+    "lr_schedule": "linear",
+}
 
 
 def with_training(config, *, workers=1, **values):
