@@ -1,8 +1,8 @@
 """phi on every edge and its gradients, a few edges at a time.
 
 The layers of phi are so narrow that as products of matrices they spend their time moving
-[num_edges, hidden] numbers; the way back took longer than all else in a training step. Here
-the hidden values of some edges stay in the cache and are computed again on the way back.
+[num_edges, hidden] numbers, on the way back most of all. Here the hidden values of some edges
+stay in the cache and are computed again on the way back.
 """
 
 from __future__ import annotations
