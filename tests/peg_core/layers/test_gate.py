@@ -1,4 +1,4 @@
-import pytest
+import numba
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +32,6 @@ def test_weights_and_gradients_equal_those_of_the_layers(seed, edges, measures, 
 
 
 def test_one_thread_or_two_give_the_same_gradients():
-    numba = pytest.importorskip("numba")
     torch.manual_seed(0)
     gate, values = Gate(2), torch.randn(10_000, 2)
     found, threads = [], numba.get_num_threads()
