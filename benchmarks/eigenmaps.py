@@ -27,11 +27,11 @@ import scipy.sparse
 import scipy.sparse.csgraph
 import scipy.sparse.linalg
 
-from peg_core.encoding.component_spectra import induced_component
-from peg_core.encoding.spectral_solver import SolverOptions, normalised_laplacian, solve_component
+from peg_core.encoding.spectral.component_spectra import induced_component
+from peg_core.encoding.spectral.solver import SolverOptions, normalised_laplacian, solve_component
+from peg_core.generators.edge_generator import EdgeGenerator
+from peg_core.generators.random_graphs import Grid, RecursiveMatrix, StochasticBlockModel
 from peg_core.graph.components import connected_components
-from peg_core.graph.edge_generator import EdgeGenerator
-from peg_core.graph.generators import Grid, RecursiveMatrix, StochasticBlockModel
 from peg_core.graph.graph_store import GraphStore
 from peg_core.random_streams import random_stream
 

@@ -21,11 +21,11 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
-from peg_core.graph.generators import RecursiveMatrix
+from peg_core.generators.random_graphs import RecursiveMatrix
 from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.layerwise_embedding import LayerwiseEmbedding
+from peg_core.layers.edge_rule import EdgeRule
 from peg_core.layers.peg_conv import PEGConv
-from peg_core.models.edge_rule import EdgeRule
 from peg_core.models.link_predictor import ModelSpec
 from peg_core.models.peg import PEG
 

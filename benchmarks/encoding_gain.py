@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from pipeline.config import PipelineConfig
-from pipeline.config_loading import load_config
-from pipeline.progress import RunDisplay
-from pipeline.repeats import repeated
-from pipeline.runner import open_cluster, run_pipeline
+from pipeline.config.loading import load_config
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.progress import RunDisplay
+from pipeline.run.repeats import repeated
+from pipeline.run.runner import open_cluster, run_pipeline
 from workers.cluster import Cluster
 
 COLUMNS = {"node": "with node features", "degree": "without"}

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from click.testing import CliRunner
 
-from pipeline.generate import generate
+from pipeline.cli.generate_command import generate
 
 Int64Array = npt.NDArray[np.int64]
 Columns = tuple[Int64Array, Int64Array]

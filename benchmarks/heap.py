@@ -14,7 +14,7 @@ import time
 
 import torch
 
-from peg_core.models.decoders import MLPHead
+from peg_core.models.heads import MLPHead
 from peg_core.models.structural_features import NUM_STRUCTURAL
 from workers.heap import freed_memory_kept
 

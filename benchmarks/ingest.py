@@ -48,12 +48,12 @@ from pathlib import Path
 from peg_core.graph.edge_rows import EdgeColumns
 from peg_core.graph.node_table import NodeColumns
 from workers.cluster import Cluster, ClusterSettings
-from workers.ingest_tasks import IngestRequest, ingest
+from workers.tasks.ingest import IngestRequest, ingest
 from workers.task_map import Shard, task_map
 import numpy as np
 
 def ready() -> dict:
-    import workers.ingest_tasks
+    import workers.tasks.ingest
     return {}
 
 workers = int(sys.argv[3])

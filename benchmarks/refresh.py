@@ -17,14 +17,14 @@ import time
 import numpy as np
 
 from peg_core.encoding.laplacian_eigenmaps import LaplacianEigenmaps
-from peg_core.encoding.spectrum import Spectrum
-from peg_core.encoding.warm_start import (
+from peg_core.encoding.spectral.spectrum import Spectrum
+from peg_core.encoding.spectral.warm_start import (
     start_vectors,
     vectors_to_keep,
     was_refined,
     with_next_eigenvalue,
 )
-from peg_core.graph.generators import StochasticBlockModel
+from peg_core.generators.random_graphs import StochasticBlockModel
 from peg_core.graph.graph_store import GraphStore
 from peg_core.random_streams import random_stream
 

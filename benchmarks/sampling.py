@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import torch
 import torch_geometric.typing
 
-from peg_core.graph.generators import RecursiveMatrix
+from peg_core.generators.random_graphs import RecursiveMatrix
 from peg_core.graph.graph_store import GraphStore
 from peg_core.sampling.neighbor_sampler import NeighborSampler
 

@@ -31,22 +31,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from peg_core.generators.random_graphs import RecursiveMatrix
+from peg_core.generators.synthetic_tables import sample_candidates
 from peg_core.graph.components import connected_components
-from peg_core.graph.generators import RecursiveMatrix
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
-from peg_core.graph.synthetic_tables import sample_candidates
 from peg_core.inference.candidate_batch import ScoreColumns
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.models.link_predictor import ModelSpec
 from peg_core.models.model_file import load_model, save_model
 from peg_core.models.peg import PEG
-from pipeline.result_config import ScoreConfig
+from pipeline.config.result_sections import ScoreConfig
 from pipeline.stages.score import score_candidates
 from workers.cluster import Cluster, ClusterSettings
-from workers.encode_tasks import positions_file
-from workers.score_tasks import ScoreRequest
 from workers.task_map import Shard, task_map
+from workers.tasks.encode import positions_file
+from workers.tasks.score import ScoreRequest
 
 DIMENSIONS = 128
 HEADS = {"linear": "faithful", "structural": "best"}

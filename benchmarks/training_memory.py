@@ -32,7 +32,7 @@ FOLDS = 2
 
 def write_split(folder: Path, nodes: int, edges: int) -> int:
     """A split of an R-MAT graph, positions and features, as the pipeline leaves them."""
-    from peg_core.graph.generators import RecursiveMatrix
+    from peg_core.generators.random_graphs import RecursiveMatrix
     from peg_core.graph.graph_store import GraphStore
     from peg_core.splits.split_store import LabelledPairs, SplitStore
 
@@ -66,7 +66,7 @@ def run_ours(folder: Path, steps: int) -> None:
     from peg_core.training.link_trainer import LinkTrainer, PairLogits
     from peg_core.training.sampled_view import SampledView
     from peg_core.training.step_source import SampledSource
-    from workers.training_setup import MOST_VALID_PAIRS
+    from workers.tasks.training_setup import MOST_VALID_PAIRS
 
     split = SplitStore(folder)
     x, z = (np.load(folder / f"{name}.npy", mmap_mode="c") for name in ("features", "positions"))

@@ -33,8 +33,8 @@ import pyarrow.parquet as pq
 from sklearn.metrics import roc_auc_score
 
 from peg_core.encoding import ENCODERS, DeepWalk, Encoder, Line, Node2Vec
-from peg_core.encoding.random_walks import WalkGraph, WalkRule, generate_walks
-from peg_core.graph.generators import DegreeCorrectedBlockModel
+from peg_core.encoding.walks.random_walks import WalkGraph, WalkRule, generate_walks
+from peg_core.generators.random_graphs import DegreeCorrectedBlockModel
 from peg_core.graph.graph_store import GraphStore
 from peg_core.random_streams import random_stream
 

@@ -17,9 +17,9 @@ from hypothesis import settings
 from rich.console import Console
 
 from peg_core.graph.graph_store import GraphStore
-from pipeline.config import PipelineConfig
-from pipeline.progress import RunDisplay
-from pipeline.runner import run_pipeline
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.progress import RunDisplay
+from pipeline.run.runner import run_pipeline
 from workers.cluster import Cluster, ClusterSettings
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

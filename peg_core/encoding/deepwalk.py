@@ -9,20 +9,20 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from peg_core.encoding.encoder import Encoding, ResumableEncoder
-from peg_core.encoding.netmf import exact_matrix
-from peg_core.encoding.netsmf import sampled_matrix
 from peg_core.encoding.parameter_checks import (
     require_at_least,
     require_choice,
     require_positive,
     require_walkable,
 )
-from peg_core.encoding.random_walks import WalkRule
-from peg_core.encoding.randomised_svd import SparseMatrix, leading_eigenpairs
 from peg_core.encoding.row_length import Rows, place_rows
-from peg_core.encoding.spectral_propagation import propagate
-from peg_core.encoding.walk_encoding import NO_EDGES, encode_by_walks
-from peg_core.encoding.walk_training import Negatives, SkipGram
+from peg_core.encoding.walks.netmf import exact_matrix
+from peg_core.encoding.walks.netsmf import sampled_matrix
+from peg_core.encoding.walks.random_walks import WalkRule
+from peg_core.encoding.walks.randomised_svd import SparseMatrix, leading_eigenpairs
+from peg_core.encoding.walks.spectral_propagation import propagate
+from peg_core.encoding.walks.walk_encoding import NO_EDGES, encode_by_walks
+from peg_core.encoding.walks.walk_training import Negatives, SkipGram
 from peg_core.graph.graph_store import GraphStore
 from peg_core.random_streams import random_stream
 

@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from peg_core.encoding.component_spectra import NullColumns, solve_spectra
-from peg_core.encoding.eigengap import choose_dimensions
 from peg_core.encoding.encoder import Encoder, Encoding
-from peg_core.encoding.spectral_solver import SOLVERS, Solver, SolverOptions
-from peg_core.encoding.spectrum import ComponentMode, Spectrum, assemble_spectrum
-from peg_core.encoding.spectrum_report import describe_spectrum
+from peg_core.encoding.spectral.component_spectra import NullColumns, solve_spectra
+from peg_core.encoding.spectral.eigengap import choose_dimensions
+from peg_core.encoding.spectral.solver import SOLVERS, Solver, SolverOptions
+from peg_core.encoding.spectral.spectrum import ComponentMode, Spectrum, assemble_spectrum
+from peg_core.encoding.spectral.spectrum_report import describe_spectrum
 from peg_core.errors import GraphTooSmall, PegError
 from peg_core.graph.graph_store import FloatArray, GraphStore
 

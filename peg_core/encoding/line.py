@@ -16,8 +16,8 @@ from peg_core.encoding.parameter_checks import (
     require_walkable,
 )
 from peg_core.encoding.row_length import Rows, place_rows
-from peg_core.encoding.walk_encoding import describe_training, encode_without_edges
-from peg_core.encoding.walk_training import (
+from peg_core.encoding.walks.walk_encoding import describe_training, encode_without_edges
+from peg_core.encoding.walks.walk_training import (
     EdgeTraining,
     SkipGram,
     TrainingState,

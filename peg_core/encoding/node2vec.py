@@ -13,10 +13,10 @@ from peg_core.encoding.parameter_checks import (
     require_positive,
     require_walkable,
 )
-from peg_core.encoding.random_walks import WalkRule
 from peg_core.encoding.row_length import Rows
-from peg_core.encoding.walk_encoding import encode_by_walks
-from peg_core.encoding.walk_training import Negatives, SkipGram
+from peg_core.encoding.walks.random_walks import WalkRule
+from peg_core.encoding.walks.walk_encoding import encode_by_walks
+from peg_core.encoding.walks.walk_training import Negatives, SkipGram
 from peg_core.graph.graph_store import GraphStore
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.encoding.thread_spans import map_spans, row_spans
 from peg_core.graph.graph_store import FloatArray
+from peg_core.kernels.thread_spans import map_spans, row_spans
 
 CHUNK_ROWS = 4_096
 

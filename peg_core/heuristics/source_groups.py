@@ -10,7 +10,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.encoding.thread_spans import map_spans
+from peg_core.kernels.thread_spans import map_spans
 
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import nn
 
-from peg_core.models.decoders import LinearHead, MLPHead, StructuralHead
+from peg_core.models.heads import LinearHead, MLPHead, StructuralHead
 from peg_core.models.pair_geometry import NUM_GEOMETRIC
 from peg_core.models.structural_features import NUM_STRUCTURAL
 

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from peg_core.encoding.thread_spans import map_spans, row_spans
 from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.folded_layer import FoldedLayer, fold_layer
-from peg_core.inference.layer_kernel import gated_sums
-from peg_core.inference.node_rows import frozen_rows
+from peg_core.kernels.layer_kernel import gated_sums
+from peg_core.kernels.node_rows import frozen_rows
+from peg_core.kernels.thread_spans import map_spans, row_spans
+from peg_core.layers.message_graph import MessageGraph, Positions
 from peg_core.models.link_predictor import LinkPredictor
-from peg_core.models.message_graph import MessageGraph, Positions
 
 FloatArray = npt.NDArray[np.float32]
 

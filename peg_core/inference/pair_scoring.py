@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from peg_core.encoding.thread_spans import map_spans, row_spans
 from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.folded_head import FoldedHead, fold_head
-from peg_core.inference.hidden_layer import pack_columns, pack_values
-from peg_core.inference.node_rows import frozen_rows
-from peg_core.inference.pair_kernel import hidden_logits, linear_logits
+from peg_core.kernels.hidden_layer import pack_columns, pack_values
+from peg_core.kernels.node_rows import frozen_rows
+from peg_core.kernels.pair_kernel import hidden_logits, linear_logits
+from peg_core.kernels.thread_spans import map_spans, row_spans
+from peg_core.layers.message_graph import Positions
 from peg_core.models.link_predictor import LinkPredictor
-from peg_core.models.message_graph import Positions
 from peg_core.models.pair_geometry import pair_geometry
 from peg_core.models.structural_features import structural_features
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from peg_core.layers.neighbor_sum import NeighborSum
 
 if TYPE_CHECKING:
-    from peg_core.models.message_graph import MessageGraph
+    from peg_core.layers.message_graph import MessageGraph
 
 
 class EGNNConv(NeighborSum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from peg_core.layers.gate_kernel import GateFunction, can_gate
+from peg_core.kernels.gate_kernel import GateFunction, can_gate
 
 
 class Gate(nn.Sequential):

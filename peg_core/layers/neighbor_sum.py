@@ -10,7 +10,7 @@ from torch_geometric.nn import MessagePassing
 from peg_core.layers.gated_sum import GatedSum, can_sum
 
 if TYPE_CHECKING:
-    from peg_core.models.message_graph import MessageGraph
+    from peg_core.layers.message_graph import MessageGraph
 
 
 class NeighborSum(MessagePassing):

@@ -10,7 +10,7 @@ from peg_core.layers.gate import Gate
 from peg_core.layers.neighbor_sum import NeighborSum
 
 if TYPE_CHECKING:
-    from peg_core.models.message_graph import MessageGraph
+    from peg_core.layers.message_graph import MessageGraph
 
 
 class PESAGEConv(NeighborSum):

@@ -8,10 +8,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from peg_core.layers.edge_rule import EdgeRule
 from peg_core.layers.egnn_conv import EGNNConv
-from peg_core.models.edge_rule import EdgeRule
+from peg_core.layers.message_graph import MessageGraph
 from peg_core.models.link_predictor import LinkPredictor, ModelSpec, State
-from peg_core.models.message_graph import MessageGraph
 
 
 class EGNN(LinkPredictor):

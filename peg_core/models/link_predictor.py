@@ -10,9 +10,9 @@ from typing import ClassVar
 from torch import Tensor, nn
 from torch.nn import functional
 
-from peg_core.models.decoders import HEADS, Head
-from peg_core.models.edge_rule import EdgeRule
-from peg_core.models.message_graph import MessageGraph
+from peg_core.layers.edge_rule import EdgeRule
+from peg_core.layers.message_graph import MessageGraph
+from peg_core.models.heads import HEADS, Head
 
 State = Tensor | tuple[Tensor, Tensor]
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
+from peg_core.layers.message_graph import MessageGraph
 from peg_core.layers.peg_conv import PEGConv
 from peg_core.models.link_predictor import LinkPredictor, ModelSpec, State, preset_rule
-from peg_core.models.message_graph import MessageGraph
 
 
 class PEG(LinkPredictor):

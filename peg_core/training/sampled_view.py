@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from peg_core.models.message_graph import MessageGraph
+from peg_core.layers.message_graph import MessageGraph
 from peg_core.random_streams import stream_seed
 from peg_core.sampling.neighbor_sampler import NOTHING, NeighborSampler, SampledNeighbors
 from peg_core.splits.split_store import NO_FOLD

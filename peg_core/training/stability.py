@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from peg_core.encoding.eigengap import stability_constant
+from peg_core.encoding.spectral.eigengap import stability_constant
 from peg_core.layers.peg_conv import PEGConv
 
 # The logistic function is nowhere steeper.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from peg_core.models.message_graph import MessageGraph
+from peg_core.layers.message_graph import MessageGraph
 
 
 @dataclass(frozen=True)

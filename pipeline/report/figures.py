@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from peg_core.encoding.eigengap import stability_ratios
+from peg_core.encoding.spectral.eigengap import stability_ratios
 from peg_core.errors import ArtifactMismatch
 from pipeline.report.data import Array, ReportData, finite_pairs, roc_points, thin_roc
 

@@ -1,6 +1,6 @@
 """The pipeline, in order: reading this file is reading the pipeline."""
 
-from pipeline.stage import Stage
+from pipeline.run.stage import Stage
 from pipeline.stages import (
     calibrate,
     embed,

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.config import PipelineConfig
-from pipeline.stage import Stage, StageContext, StageResult
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.embed import embedding_file
 from pipeline.stages.train import model_folder, seeds_of
-from workers.calibrate_tasks import calibrate_task
-from workers.model_scorer import ScorerRequest
 from workers.task_map import Shard, task_map
+from workers.tasks.calibrate import calibrate_task
+from workers.tasks.model_scorer import ScorerRequest
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from peg_core.graph.graph_store import GraphStore
-from pipeline.config import PipelineConfig
-from pipeline.stage import Stage, StageContext, StageResult
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.train import model_folder, seeds_of
-from workers.embed_tasks import (
+from workers.task_map import Shard, task_map
+from workers.tasks.embed import (
     EmbedRequest,
     allocate_layers,
     components_task,
@@ -18,7 +19,6 @@ from workers.embed_tasks import (
     state_file,
     state_task,
 )
-from workers.task_map import Shard, task_map
 
 # Nodes and edges of one task; independent of the workers, so that a rerun finds its shards.
 WORK_PER_TASK = 4_000_000

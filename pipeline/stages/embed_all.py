@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from peg_core.graph.graph_store import GraphStore
-from pipeline.stage import Stage, StageContext, StageResult
+from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.embed import embed_graph, settings
 from pipeline.stages.encode_all import enabled
 from pipeline.stages.train import best_model
-from workers.embed_tasks import EmbedRequest
+from workers.tasks.embed import EmbedRequest
 
 
 def run(context: StageContext) -> StageResult:

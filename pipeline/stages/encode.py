@@ -7,11 +7,11 @@ from typing import Any
 
 from peg_core.encoding import ENCODERS
 from peg_core.splits.split_store import NO_FOLD
-from pipeline.config import PipelineConfig
-from pipeline.stage import Stage, StageContext, StageResult
-from workers.encode_tasks import EncodeRequest, encode_task, positions_file
-from workers.large_encodings import LargeEncoder, large_encoder
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.stage import Stage, StageContext, StageResult
+from workers.distributed_encoding.large_encoders import LargeEncoder, large_encoder
 from workers.task_map import Result, Shard, task_map
+from workers.tasks.encode import EncodeRequest, encode_task, positions_file
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.config import PipelineConfig
-from pipeline.stage import Stage, StageContext, StageResult
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.encode import encode_graphs, settings
-from workers.encode_tasks import EncodeRequest, WarmStart, positions_file, vectors_file
+from workers.tasks.encode import EncodeRequest, WarmStart, positions_file, vectors_file
 
 
 def enabled(config: PipelineConfig) -> bool:

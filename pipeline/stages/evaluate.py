@@ -11,12 +11,13 @@ import polars as pl
 from peg_core.atomic_file import atomic_path
 from peg_core.metrics.bootstrap import Bootstrap
 from peg_core.metrics.reliability import expected_calibration_error, reliability_curve
-from pipeline.config import PipelineConfig
-from pipeline.stage import Stage, StageContext, StageResult
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.calibrate import train_graph_scorer
 from pipeline.stages.negatives import protocols
 from pipeline.stages.train import model_folder, seeds_of
-from workers.evaluate_tasks import (
+from workers.task_map import Result, Shard, Task, task_map
+from workers.tasks.evaluate import (
     ROWS_PER_PART,
     TEST_PAIRS,
     MethodRequest,
@@ -26,8 +27,7 @@ from workers.evaluate_tasks import (
     score_hard_task,
     score_pairs_task,
 )
-from workers.negative_tasks import count_parts
-from workers.task_map import Result, Shard, Task, task_map
+from workers.tasks.negatives import count_parts
 
 HARD = "heart"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.config import PipelineConfig
-from pipeline.stage import Stage, StageContext, StageResult
-from workers.feature_tasks import FeatureRequest, build_features
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.stage import Stage, StageContext, StageResult
+from workers.tasks.features import FeatureRequest, build_features
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.config import PipelineConfig
-from pipeline.stage import Stage, StageContext, StageResult
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.embed import embedding_file
 from pipeline.stages.train import best_model
-from workers.model_scorer import ScorerRequest
-from workers.recommend_tasks import IndexRequest, build_index_task
 from workers.task_map import Shard, task_map
+from workers.tasks.model_scorer import ScorerRequest
+from workers.tasks.recommend import IndexRequest, build_index_task
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 
 from peg_core.graph.edge_rows import EdgeColumns
 from peg_core.graph.node_table import NodeColumns
-from pipeline.config import PipelineConfig
-from pipeline.manifest import Identity, Manifest
-from pipeline.stage import Stage, StageContext, StageResult
-from workers.ingest_tasks import IngestRequest, ingest
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.stage import Stage, StageContext, StageResult
+from pipeline.store.manifest import Identity, Manifest
+from workers.tasks.ingest import IngestRequest, ingest
 
 EDGES = "graph.edges"
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pipeline.config import PipelineConfig
-from pipeline.stage import Stage, StageContext, StageResult
-from workers.negative_tasks import (
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.stage import Stage, StageContext, StageResult
+from workers.task_map import Shard, task_map
+from workers.tasks.negatives import (
     NegativesRequest,
     hard_negatives_task,
     random_negatives_task,
     write_anchors,
 )
-from workers.task_map import Shard, task_map
 
 
 def protocols(config: PipelineConfig) -> list[str]:

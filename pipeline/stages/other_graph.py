@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from pipeline.config import PipelineConfig
-from pipeline.data_config import SplitConfig
-from pipeline.result_config import EvaluateConfig
-from pipeline.stage import Stage, StageContext, StageResult
+from pipeline.config.data_sections import SplitConfig
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.config.result_sections import EvaluateConfig
+from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages import calibrate, embed, encode, evaluate, features, ingest, negatives, split
 
 PREFIX = "other_"

@@ -20,13 +20,13 @@ from peg_core.graph.edge_table import (
 from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
 from peg_core.random_streams import random_stream
-from pipeline.config import PipelineConfig
-from pipeline.result_config import RecommendConfig
-from pipeline.stage import Stage, StageContext, StageResult
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.config.result_sections import RecommendConfig
+from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.index import enabled, recommend_scorer
 from pipeline.stages.train import best_model
-from workers.recommend_tasks import IndexRequest, RecommendRequest, recall_task, recommend_task
 from workers.task_map import Shard, task_map
+from workers.tasks.recommend import IndexRequest, RecommendRequest, recall_task, recommend_task
 
 # Up to this many nodes recall is measured unasked: scoring a node with all is quick.
 MEASURED_NODES, SAMPLE = 20_000, 200

@@ -10,13 +10,13 @@ import polars as pl
 import yaml
 
 from peg_core.inference.candidate_batch import HISTOGRAM_BINS
-from pipeline.config import PipelineConfig
-from pipeline.manifest import Manifest
+from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.report.build import build_report
 from pipeline.report.data import ReportData, StageRow
-from pipeline.stage import Stage, StageContext, StageResult
+from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.train import best_model
-from workers.evaluate_tasks import TEST_PAIRS
+from pipeline.store.manifest import Manifest
+from workers.tasks.evaluate import TEST_PAIRS
 
 INPUTS = (
     "ingest", "features", "split", "encode", "train", "embed", "calibrate", "negatives",

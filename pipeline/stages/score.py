@@ -20,15 +20,15 @@ from peg_core.graph.edge_table import (
 from peg_core.graph.id_types import BINARY, TEXT
 from peg_core.inference.candidate_batch import ScoreColumns
 from peg_core.metrics.calibration import Calibration
-from pipeline.config import PipelineConfig
-from pipeline.progress import StageProgress
-from pipeline.result_config import ScoreConfig
-from pipeline.stage import Stage, StageContext, StageResult
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.config.result_sections import ScoreConfig
+from pipeline.run.progress import StageProgress
+from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.embed import embedding_file
 from pipeline.stages.train import best_model
 from workers.cluster import Cluster
-from workers.score_tasks import ScoreRequest, score_task
 from workers.task_map import Result, Shard, TaskProgress, task_map
+from workers.tasks.score import ScoreRequest, score_task
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:

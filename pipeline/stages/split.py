@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.config import PipelineConfig
-from pipeline.stage import Stage, StageContext, StageResult
-from workers.split_tasks import SplitRequest, split_task
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.stage import Stage, StageContext, StageResult
 from workers.task_map import Shard, task_map
+from workers.tasks.split import SplitRequest, split_task
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:

@@ -11,13 +11,13 @@ import polars as pl
 
 from peg_core.atomic_file import atomic_path
 from peg_core.models import MODELS
-from pipeline.config import PipelineConfig
-from pipeline.manifest import Manifest
-from pipeline.recipe import Recipe
-from pipeline.stage import Stage, StageContext, StageResult
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.recipe import Recipe
+from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.features import kind_of
+from pipeline.store.manifest import Manifest
 from workers.task_map import Result, Shard, TaskProgress, task_map
-from workers.train_loop import TrainRequest, train_task
+from workers.tasks.train import TrainRequest, train_task
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:

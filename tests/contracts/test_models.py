@@ -11,9 +11,9 @@ from peg_core.errors import ArtifactMismatch, InputError
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.pair_scoring import PairScorer
+from peg_core.layers.message_graph import MessageGraph
 from peg_core.models import MODELS
 from peg_core.models.link_predictor import ModelSpec
-from peg_core.models.message_graph import MessageGraph
 from peg_core.models.model_file import load_model, save_model
 
 NODES = 24

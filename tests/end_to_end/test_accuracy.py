@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config_loading import load_config
-from pipeline.runner import run_pipeline
+from pipeline.config.loading import load_config
+from pipeline.run.runner import run_pipeline
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.data]
 

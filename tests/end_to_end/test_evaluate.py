@@ -14,10 +14,11 @@ from peg_core.graph.node_ids import NodeIds
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.calibration import Calibration
 from peg_core.models.model_file import load_model
-from pipeline.plan import Action
-from pipeline.progress import RunDisplay
-from pipeline.runner import plan_run, run_pipeline
-from workers import evaluate_tasks, negative_tasks
+from pipeline.run.plan import Action
+from pipeline.run.progress import RunDisplay
+from pipeline.run.runner import plan_run, run_pipeline
+from workers.tasks import evaluate as evaluate_tasks
+from workers.tasks import negatives as negative_tasks
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 

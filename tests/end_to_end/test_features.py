@@ -11,9 +11,9 @@ from safetensors.numpy import load_file
 
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import FEATURE_KINDS
-from peg_core.models.message_graph import MessageGraph
+from peg_core.layers.message_graph import MessageGraph
 from peg_core.models.model_file import load_model
-from pipeline.runner import run_pipeline
+from pipeline.run.runner import run_pipeline
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 

@@ -11,11 +11,11 @@ import pytest
 from peg_core.errors import InputError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
-from pipeline.manifest import Manifest
-from pipeline.plan import Action
-from pipeline.runner import plan_run, run_pipeline
-from pipeline.stage import StageContext
+from pipeline.run.plan import Action
+from pipeline.run.runner import plan_run, run_pipeline
+from pipeline.run.stage import StageContext
 from pipeline.stages import ingest
+from pipeline.store.manifest import Manifest
 from workers.cluster import Cluster, ClusterSettings
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]

@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from peg_core.errors import ConfigError, InputError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.metrics.calibration import Calibration
-from pipeline.cli import cli
-from pipeline.plan import needed_stages
-from pipeline.result_config import RecommendConfig
-from pipeline.runner import plan_run, run_pipeline
+from pipeline.cli.app import cli
+from pipeline.config.result_sections import RecommendConfig
+from pipeline.run.plan import needed_stages
+from pipeline.run.runner import plan_run, run_pipeline
 from pipeline.stages import STAGES
-from workers.model_scorer import ScorerRequest
+from workers.tasks.model_scorer import ScorerRequest
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 

@@ -11,16 +11,16 @@ from rich.console import Console
 from sklearn.metrics import roc_auc_score
 
 from peg_core.errors import InputError
-from peg_core.graph.generators import StochasticBlockModel
+from peg_core.generators.random_graphs import StochasticBlockModel
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
-from pipeline.cli import cli
-from pipeline.config import PipelineConfig
-from pipeline.plan import Action
-from pipeline.progress import RunDisplay
-from pipeline.refresh import plan_refresh, run_refresh
-from pipeline.runner import run_pipeline
-from workers.model_scorer import ScorerRequest
+from pipeline.cli.app import cli
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.plan import Action
+from pipeline.run.progress import RunDisplay
+from pipeline.run.refresh import plan_refresh, run_refresh
+from pipeline.run.runner import run_pipeline
+from workers.tasks.model_scorer import ScorerRequest
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 

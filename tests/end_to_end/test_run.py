@@ -14,8 +14,8 @@ from peg_core.heuristics import HEURISTICS
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.calibration import Calibration
 from peg_core.models.model_file import load_model
-from pipeline.plan import Action
-from pipeline.runner import plan_run, run_pipeline
+from pipeline.run.plan import Action
+from pipeline.run.runner import plan_run, run_pipeline
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 

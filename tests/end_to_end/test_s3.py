@@ -8,10 +8,10 @@ import pytest
 
 from peg_core.errors import PegError
 from peg_core.object_url import ObjectUrl
-from pipeline import remote_lease
-from pipeline.plan import Action
-from pipeline.runner import plan_run, run_pipeline
-from pipeline.storage import Storage
+from pipeline.run.plan import Action
+from pipeline.run.runner import plan_run, run_pipeline
+from pipeline.store import remote_lease
+from pipeline.store.object_storage import Storage
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 

@@ -16,13 +16,13 @@ from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import NodeFeatures, input_features
 from peg_core.graph.node_ids import NodeIds
 from peg_core.inference.pair_scoring import PairScorer, probabilities
+from peg_core.layers.message_graph import MessageGraph
 from peg_core.metrics.calibration import Calibration
-from peg_core.models.message_graph import MessageGraph
 from peg_core.models.model_file import load_model
-from pipeline.cli import cli
-from pipeline.config import PipelineConfig
-from pipeline.inductive import OtherGraph, embed_other_graph
-from pipeline.runner import run_pipeline
+from pipeline.cli.app import cli
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.inductive import OtherGraph, embed_other_graph
+from pipeline.run.runner import run_pipeline
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 

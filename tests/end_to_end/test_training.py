@@ -11,8 +11,8 @@ import pytest
 import yaml
 from safetensors.numpy import load_file
 
-from pipeline.repeats import run_repeats, summarise
-from pipeline.runner import run_pipeline
+from pipeline.run.repeats import run_repeats, summarise
+from pipeline.run.runner import run_pipeline
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 

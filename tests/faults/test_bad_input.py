@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from peg_core.errors import InputError
-from pipeline.runner import run_pipeline
+from pipeline.run.runner import run_pipeline
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 

@@ -15,9 +15,9 @@ import yaml
 from rich.console import Console
 from safetensors import safe_open
 
-from pipeline.config import PipelineConfig
-from pipeline.progress import RunDisplay
-from pipeline.runner import plan_run, run_pipeline
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.progress import RunDisplay
+from pipeline.run.runner import plan_run, run_pipeline
 from pipeline.stages import STAGES
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]

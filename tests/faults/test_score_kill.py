@@ -12,7 +12,7 @@ import psutil
 import pytest
 from ray.cluster_utils import Cluster
 
-from pipeline.cli import cli
+from pipeline.cli.app import cli
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 

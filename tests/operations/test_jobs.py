@@ -13,11 +13,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from pipeline.cli import cli
-from pipeline.schedule_daemon import ScheduleDaemon
-from pipeline.schedule_store import ScheduleStore
-from pipeline.tick import Tick, TickState
-from workers.job_client import JobAccessDenied, JobClient, JobExists
+from pipeline.cli.app import cli
+from pipeline.schedule.daemon import ScheduleDaemon
+from pipeline.schedule.schedule_store import ScheduleStore
+from pipeline.schedule.tick import Tick, TickState
+from workers.jobs.job_client import JobAccessDenied, JobClient, JobExists
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 

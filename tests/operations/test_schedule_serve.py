@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from pipeline.cli import cli
-from pipeline.runner import run_pipeline
-from pipeline.schedule_store import ScheduleStore
-from pipeline.tick import TickState
+from pipeline.cli.app import cli
+from pipeline.run.runner import run_pipeline
+from pipeline.schedule.schedule_store import ScheduleStore
+from pipeline.schedule.tick import TickState
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 

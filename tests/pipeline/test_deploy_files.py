@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from peg_core.errors import ConfigError
-from pipeline.config_loading import load_config
+from pipeline.config.loading import load_config
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 CLUSTERS = sorted((CONFIGS / "clusters").glob("*.yaml"))

@@ -8,8 +8,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from peg_core.encoding.thread_spans import one_blas_thread
 from peg_core.graph.graph_store import GraphStore
+from peg_core.kernels.thread_spans import one_blas_thread
 
 
 def store(graph: nx.Graph) -> GraphStore:

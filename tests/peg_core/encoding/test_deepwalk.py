@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 from peg_core.encoding import ENCODERS, DeepWalk, Line, Node2Vec
 from peg_core.encoding.laplacian_eigenmaps import WeightNotPositive
 from peg_core.encoding.row_length import PositionsNotFinite, place_rows
-from peg_core.encoding.walk_training import TrainingState, WalkTraining
+from peg_core.encoding.walks.walk_training import TrainingState, WalkTraining
 from peg_core.graph.graph_store import GraphStore
 
 TRAINED = {

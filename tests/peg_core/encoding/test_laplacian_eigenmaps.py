@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peg_core.encoding import ENCODERS
-from peg_core.encoding.alignment import eta
+from peg_core.encoding.compare.alignment import eta
 from peg_core.encoding.laplacian_eigenmaps import LaplacianEigenmaps, WeightNotPositive
 from peg_core.errors import GraphTooSmall
 from peg_core.graph.graph_store import GraphStore

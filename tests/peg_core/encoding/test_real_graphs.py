@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse.linalg
 
 from peg_core.encoding.laplacian_eigenmaps import LaplacianEigenmaps
-from peg_core.encoding.spectral_solver import normalised_laplacian
+from peg_core.encoding.spectral.solver import normalised_laplacian
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 

@@ -15,7 +15,7 @@ from gensim.models import Word2Vec
 from sklearn.metrics import roc_auc_score
 
 from peg_core.encoding import DeepWalk, Node2Vec
-from peg_core.encoding.random_walks import WalkGraph, WalkRule, generate_walks
+from peg_core.encoding.walks.random_walks import WalkGraph, WalkRule, generate_walks
 from peg_core.graph.graph_store import GraphStore
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]

@@ -7,8 +7,8 @@ import torch
 from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.folded_layer import fold_layer
 from peg_core.inference.layerwise_embedding import LayerwiseEmbedding
+from peg_core.layers.message_graph import MessageGraph
 from peg_core.models.link_predictor import ModelSpec
-from peg_core.models.message_graph import MessageGraph
 from peg_core.models.peg import PEG
 
 NODES = 200

@@ -11,7 +11,7 @@ from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.folded_head import fold_head
 from peg_core.inference.pair_scoring import PairScorer
-from peg_core.models.decoders import HEADS
+from peg_core.models.heads import HEADS
 from peg_core.models.link_predictor import ModelSpec
 from peg_core.models.peg import PEG
 from peg_core.models.structural_features import structural_features

@@ -2,9 +2,9 @@ import numpy as np
 import torch
 
 from peg_core.graph.graph_store import GraphStore
+from peg_core.layers.edge_rule import EdgeRule
 from peg_core.layers.egnn_conv import EGNNConv
-from peg_core.models.edge_rule import EdgeRule
-from peg_core.models.message_graph import MessageGraph
+from peg_core.layers.message_graph import MessageGraph
 
 
 def example():

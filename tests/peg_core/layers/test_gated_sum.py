@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peg_core.graph.graph_store import GraphStore
+from peg_core.layers.message_graph import MessageGraph
 from peg_core.layers.neighbor_sum import NeighborSum
-from peg_core.models.message_graph import MessageGraph
 
 
 def example(seed, nodes=40, edges=150):

@@ -3,9 +3,9 @@ import pytest
 import torch
 
 from peg_core.graph.graph_store import GraphStore
+from peg_core.layers.edge_rule import EdgeRule
+from peg_core.layers.message_graph import MessageGraph
 from peg_core.layers.peg_conv import PEGConv
-from peg_core.models.edge_rule import EdgeRule
-from peg_core.models.message_graph import MessageGraph
 
 
 def measured(positions, measure):

@@ -1,0 +1,1 @@
+"""Two encodings of the same nodes, side by side."""

@@ -1,0 +1,1 @@
+"""Eigenvectors of the normalised Laplacian: solvers, filters, checks."""

@@ -1,0 +1,1 @@
+"""What random walks say of nodes: skip-gram and its factorised forms."""

@@ -1,0 +1,1 @@
+"""Random graphs, and tables that go with them."""

@@ -1,0 +1,1 @@
+"""Compiled loops; nothing of ours is imported here."""

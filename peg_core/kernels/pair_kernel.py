@@ -1,0 +1,183 @@
+"""Logits of pairs straight from the rows of their nodes.
+
+Nothing is gathered: a linear head becomes one pass over the two rows of each encoding and
+of the embeddings; a head with a hidden layer reads its inputs from a tile of pairs that
+stays in the cache. Each logit is a function of its pair alone, bit by bit: neither threads,
+nor shards, nor the pairs beside it have a say.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from peg_core.kernels.hidden_layer import LANES, PAIRS, add_hidden_block
+from peg_core.kernels.node_rows import as_float, prefetch_row
+from peg_core.models.pair_geometry import NUM_GEOMETRIC, position_geometry
+from peg_core.models.structural_features import NUM_STRUCTURAL, pair_structure
+
+Array = npt.NDArray[Any]
+FloatArray = npt.NDArray[np.float32]
+
+# Inputs of one tile fit into the second-level cache.
+TILE_PAIRS = 16 * PAIRS
+# Rows asked for ahead: while one pair is summed, the rows of the next ones travel.
+ROWS_AHEAD = 2
+# The order of a sum may change, but only once: when the kernel is compiled.
+FAST = {"contract", "reassoc"}
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST)
+def linear_logits(
+    embeddings: Array,
+    positions: tuple[FloatArray, ...],
+    graph: tuple[Array, Array, Array],
+    reads: tuple[bool, bool],
+    weights: FloatArray,
+    offset: np.float32,
+    source: Array,
+    target: Array,
+    out: FloatArray,
+) -> None:
+    """``out[i] = weights . inputs(i) + offset``.
+
+    Args:
+        embeddings: [num_nodes, hidden], float32, or float16 seen as uint16.
+        positions: [num_nodes, dimensions] for every encoding.
+        graph: indptr, indices and the component of every node.
+        reads: Whether the head reads positions, and whether it reads the structure.
+        weights: [num_inputs].
+        offset: Added to each.
+        source, target: [num_pairs].
+        out: [num_pairs].
+    """
+    hidden = embeddings.shape[1]
+    extra = np.empty((1, len(weights) - hidden), dtype=np.float32)
+    for i in range(len(source)):
+        if i + ROWS_AHEAD < len(source):
+            _prefetch(embeddings, positions, reads[0], source[i + ROWS_AHEAD])
+            _prefetch(embeddings, positions, reads[0], target[i + ROWS_AHEAD])
+        first, second = source[i], target[i]
+        total = np.float32(0)
+        for k in range(hidden):
+            total += weights[k] * as_float(embeddings[first, k]) * as_float(embeddings[second, k])
+        total += offset
+        if reads[0]:
+            _geometry(positions, first, second, extra, 0, 0)
+            for k in range(extra.shape[1] - NUM_STRUCTURAL):
+                total += weights[hidden + k] * extra[0, k]
+        if reads[1]:
+            start = extra.shape[1] - NUM_STRUCTURAL
+            pair_structure(graph[0], graph[1], graph[2], first, second, extra, 0, start)
+            for k in range(start, extra.shape[1]):
+                total += weights[hidden + k] * extra[0, k]
+        out[i] = total
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST)
+def hidden_logits(
+    embeddings: Array,
+    positions: tuple[FloatArray, ...],
+    graph: tuple[Array, Array, Array],
+    reads: tuple[bool, bool],
+    layer: tuple[FloatArray, FloatArray, FloatArray],
+    offset: np.float32,
+    source: Array,
+    target: Array,
+    out: FloatArray,
+) -> None:
+    """``out[i] = outer . relu(inner inputs(i) + bias) + offset``, tile by tile.
+
+    Args:
+        layer: Inner weights, bias and outer weights, packed by
+            :mod:`peg_core.kernels.hidden_layer`; the rest as in :func:`linear_logits`.
+    """
+    inner, bias, outer = layer
+    num_inputs = inner.shape[1]
+    tile = np.zeros((TILE_PAIRS, num_inputs), dtype=np.float32)
+    sums = np.empty((TILE_PAIRS, LANES), dtype=np.float32)
+    for start in range(0, len(source), TILE_PAIRS):
+        count = min(TILE_PAIRS, len(source) - start)
+        stop = start + count
+        _fill_rows(embeddings, positions, reads[0], source[start:stop], target[start:stop], tile)
+        if reads[1]:
+            _fill_structure(graph, source[start:stop], target[start:stop], tile)
+        sums[:] = 0
+        for block in range(inner.shape[0]):
+            # rows beyond the last pair hold what an earlier tile left: their sums are not read
+            for pair in range(0, count, PAIRS):
+                add_hidden_block(tile, pair, num_inputs, inner, bias, outer, block, sums)
+        for i in range(count):
+            total = offset
+            for lane in range(LANES):
+                total += sums[i, lane]
+            out[start + i] = total
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST)
+def _fill_rows(
+    embeddings: Array,
+    positions: tuple[FloatArray, ...],
+    reads_positions: bool,
+    source: Array,
+    target: Array,
+    tile: FloatArray,
+) -> None:
+    """Products of the embeddings and geometry of some pairs."""
+    hidden = embeddings.shape[1]
+    for i in range(len(source)):
+        if i + ROWS_AHEAD < len(source):
+            _prefetch(embeddings, positions, reads_positions, source[i + ROWS_AHEAD])
+            _prefetch(embeddings, positions, reads_positions, target[i + ROWS_AHEAD])
+        first, second = source[i], target[i]
+        for k in range(hidden):
+            tile[i, k] = as_float(embeddings[first, k]) * as_float(embeddings[second, k])
+        if reads_positions:
+            _geometry(positions, first, second, tile, i, hidden)
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST)
+def _fill_structure(
+    graph: tuple[Array, Array, Array], source: Array, target: Array, tile: FloatArray
+) -> None:
+    """What the neighbourhoods of some pairs have in common."""
+    indptr, indices, components = graph
+    column = tile.shape[1] - NUM_STRUCTURAL
+    for i in range(len(source)):
+        prefetch_row(indptr, source[i])
+        prefetch_row(indptr, target[i])
+        prefetch_row(components, source[i])
+        prefetch_row(components, target[i])
+    for i in range(len(source)):
+        prefetch_row(indices, indptr[source[i]])
+        prefetch_row(indices, indptr[target[i]])
+    for i in range(len(source)):
+        pair_structure(indptr, indices, components, source[i], target[i], tile, i, column)
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST)
+def _geometry(
+    positions: tuple[FloatArray, ...],
+    first: int,
+    second: int,
+    out: FloatArray,
+    row: int,
+    column: int,
+) -> None:
+    """The geometry of a pair for every encoding."""
+    for encoding in range(len(positions)):
+        place = column + NUM_GEOMETRIC * encoding
+        position_geometry(positions[encoding], first, second, out, row, place)
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _prefetch(
+    embeddings: Array, positions: tuple[FloatArray, ...], reads_positions: bool, node: int
+) -> None:
+    prefetch_row(embeddings, node)
+    if reads_positions:
+        for encoding in range(len(positions)):
+            prefetch_row(positions[encoding], node)

@@ -1,0 +1,157 @@
+"""What a layer sees of a graph: rows of edges, their weights, what the gate measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from peg_core.graph.graph_store import GraphStore
+from peg_core.layers.edge_rule import EdgeRule
+from peg_core.layers.gated_sum import ReverseRows, reverse_rows
+
+Positions = Sequence[npt.NDArray[np.floating[Any]]]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class MessageGraph:
+    """Edges into some targets, row by row, and the targets' self-loops.
+
+    Weights use the degrees of the *whole* graph, also when only a range of rows or
+    a sample of the edges is taken. Where not stated otherwise the targets are the
+    first of the sources.
+
+    Args:
+        indptr: [num_targets + 1], the edges of each target.
+        sources: [num_edges], which row of the state is sent.
+        weights: [num_edges].
+        measures: [num_edges, num_encodings].
+        loop_weights: [num_targets].
+        loop_measures: [num_targets, num_encodings].
+        num_sources: Rows of the state.
+        source_nodes: [num_sources] the nodes behind the rows; empty where all nodes are.
+    """
+
+    indptr: Tensor
+    sources: Tensor
+    weights: Tensor
+    measures: Tensor
+    loop_weights: Tensor
+    loop_measures: Tensor
+    num_sources: int
+    source_nodes: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def num_targets(self) -> int:
+        return len(self.indptr) - 1
+
+    @cached_property
+    def targets(self) -> Tensor:
+        """The target of every edge, [num_edges]."""
+        rows = torch.arange(self.num_targets, device=self.indptr.device)
+        return torch.repeat_interleave(rows, self.indptr.diff())
+
+    @property
+    def edge_index(self) -> Tensor:
+        """[2, num_edges] (source, target), as PyG writes edges."""
+        return torch.stack([self.sources.long(), self.targets])
+
+    @cached_property
+    def reverse(self) -> ReverseRows:
+        """The edges by their source, for gradients."""
+        return reverse_rows(self.indptr, self.sources, self.num_sources)
+
+    def first_targets(self, count: int, num_sources: int) -> MessageGraph:
+        """The rows of the first targets; they must read none but the first sources."""
+        edges = int(self.indptr[count])
+        return MessageGraph(
+            self.indptr[: count + 1],
+            self.sources[:edges],
+            self.weights[:edges],
+            self.measures[:edges],
+            self.loop_weights[:count],
+            self.loop_measures[:count],
+            num_sources,
+        )
+
+    def to(self, device: torch.device) -> MessageGraph:
+        """The same on a device; itself where it is there already."""
+        if self.indptr.device == device:
+            return self
+        moved = {name: getattr(self, name).to(device, non_blocking=True) for name in TENSORS}
+        return replace(self, **moved)
+
+    @classmethod
+    def of_graph(
+        cls, graph: GraphStore, positions: Positions, rule: EdgeRule | None = None
+    ) -> MessageGraph:
+        """The whole graph."""
+        degrees = graph.weighted_degrees
+        return cls._of_rows(
+            graph, 0, graph.num_nodes, positions, degrees, rule or EdgeRule(), graph.num_nodes
+        )
+
+    @classmethod
+    def of_rows(
+        cls,
+        graph: GraphStore,
+        start: int,
+        stop: int,
+        positions: Positions,
+        degrees: npt.NDArray[np.floating[Any]],
+        rule: EdgeRule | None = None,
+    ) -> MessageGraph:
+        """A range of rows; ``degrees`` are the weighted degrees of all nodes.
+
+        ``source_nodes`` are the distinct sources; the targets are not among them.
+        """
+        rows = cls._of_rows(graph, start, stop, positions, degrees, rule or EdgeRule(), 0)
+        nodes, local = np.unique(rows.sources.numpy(), return_inverse=True)
+        return cls(
+            rows.indptr,
+            torch.from_numpy(local),
+            rows.weights,
+            rows.measures,
+            rows.loop_weights,
+            rows.loop_measures,
+            len(nodes),
+            nodes.astype(np.int64),
+        )
+
+    @classmethod
+    def _of_rows(
+        cls,
+        graph: GraphStore,
+        start: int,
+        stop: int,
+        positions: Positions,
+        degrees: npt.NDArray[np.floating[Any]],
+        rule: EdgeRule,
+        num_sources: int,
+    ) -> MessageGraph:
+        part = graph.csr_slice(start, stop)
+        indptr = np.asarray(part.indptr, dtype=np.int64)
+        source = np.asarray(part.indices)
+        target = np.repeat(np.arange(start, stop, dtype=source.dtype), np.diff(indptr))
+        weights = rule.edge_weights(part.weights, degrees[target], degrees[source])
+        measures = [rule.edge_measures(z, source, target) for z in positions]
+        loops = [rule.loop_measures(z[start:stop]) for z in positions]
+        return cls(
+            torch.from_numpy(indptr - indptr[0]),
+            torch.from_numpy(source.astype(np.int64)),
+            torch.from_numpy(weights),
+            torch.from_numpy(np.stack(measures, axis=1)),
+            torch.from_numpy(rule.loop_weights(degrees[start:stop])),
+            torch.from_numpy(np.stack(loops, axis=1)),
+            num_sources,
+        )
+
+
+TENSORS = ("indptr", "sources", "weights", "measures", "loop_weights", "loop_measures")

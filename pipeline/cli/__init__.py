@@ -1,0 +1,1 @@
+"""The command `peg`, one file per subcommand."""

@@ -1,0 +1,116 @@
+"""The command `peg`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from types import FrameType
+
+import click
+from rich.console import Console
+
+from peg_core.errors import PegError
+from pipeline.cli.lazy_group import LazyGroup
+
+INTERRUPTED = 130
+# Where each command is, and the first line of its help.
+COMMANDS = {
+    "config": (
+        "pipeline.cli.config_command:config",
+        "Check a pipeline file, or describe the format to an editor.",
+    ),
+    "doctor": (
+        "pipeline.cli.doctor_command:doctor",
+        "Check Python, packages, Ray, token, disk, memory and limits, and say what to do.",
+    ),
+    "gc": (
+        "pipeline.cli.gc_command:gc",
+        "Remove artifacts that no CONFIG and no schedule of the store reaches.",
+    ),
+    "generate": (
+        "pipeline.cli.generate_command:generate",
+        "Write a random graph as Parquet files.",
+    ),
+    "history": (
+        "pipeline.cli.history_command:history",
+        "Show the runs of STORE: a folder, a URL, or the pipeline file that names it.",
+    ),
+    "inspect": (
+        "pipeline.cli.inspect_command:inspect",
+        "Look into a graph, or compare two encodings; nothing is started or changed.",
+    ),
+    "jobs": (
+        "pipeline.cli.jobs_command:jobs",
+        "Look at, follow and stop the jobs of a Ray cluster.",
+    ),
+    "plan": (
+        "pipeline.cli.plan_command:plan",
+        "Show what `peg run` would do, and why; nothing is started.",
+    ),
+    "recommend": (
+        "pipeline.cli.recommend_command:recommend",
+        "Recommend new links, with the pipeline of the file CONFIG.",
+    ),
+    "run": ("pipeline.cli.run_command:run", "Run the pipeline of the file CONFIG."),
+    "schedule": ("pipeline.cli.schedule_command:schedule", "Run pipelines at set times."),
+    "score": ("pipeline.cli.score_command:score", "Score candidate pairs with a trained model."),
+    "status": (
+        "pipeline.cli.plan_command:status",
+        "Show what exists of the pipeline of CONFIG, and who is working on it.",
+    ),
+    "submit": (
+        "pipeline.cli.submit_command:submit",
+        "Run the pipeline of the file CONFIG as a job on a Ray cluster.",
+    ),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    places=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="peg-pipeline", prog_name="peg")
+def cli() -> None:
+    """Link prediction on graphs too large for a notebook.
+
+    Parquet edge lists in, Parquet scores out; every stage can be interrupted and goes on
+    where it stopped.
+
+    \b
+    peg run configs/quickstart.yaml         from edges to scores and a report
+    peg plan configs/quickstart.yaml        what would run, what is reused, and why
+    peg recommend configs/quickstart.yaml   the best new links of every node
+    peg score --help                        score more candidates, or another graph
+    peg submit configs/quickstart.yaml ...  the same on a Ray cluster
+    peg generate sbm --help                 make a graph to try things on
+    """
+
+
+def main() -> None:
+    """Run the command; errors a user can act on are shown without a traceback."""
+    signal.signal(signal.SIGTERM, _terminate)
+    errors = Console(stderr=True, highlight=False)
+    try:
+        cli.main(standalone_mode=False)
+    except PegError as error:
+        errors.print(f"[red]error:[/red] {_escape(error)}", soft_wrap=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        errors.print("stopped; finished work is kept: run the same command to go on")
+        sys.exit(INTERRUPTED)
+    except OSError as error:
+        errors.print(f"[red]error:[/red] {_escape(error)}; check space and permissions")
+        sys.exit(1)
+
+
+def _escape(error: Exception) -> str:
+    return str(error).replace("[", "\\[")
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    """A polite kill ends like Ctrl-C: tasks cancelled, lease given back."""
+    raise KeyboardInterrupt

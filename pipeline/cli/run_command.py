@@ -1,0 +1,149 @@
+"""``peg run``: a pipeline from edges to scores and a report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Column, Table
+
+from peg_core.errors import ConfigError
+from pipeline.cli.run_options import config_argument, force_option, from_option, set_option
+from pipeline.config.loading import load_config
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.report.data import SUFFIXES
+from pipeline.run.plan import forced_stages
+from pipeline.run.progress import RunDisplay
+from pipeline.store.local_store import AnyStore, open_store
+from pipeline.store.manifest import Manifest
+
+# So that the table fits into a terminal.
+SHORT = {"average_precision": "ap"}
+
+
+@click.command()
+@config_argument
+@set_option
+@click.option(
+    "--cluster", "cluster_file", type=click.Path(path_type=Path), metavar="FILE",
+    help="Take the `cluster:` section from FILE, such as configs/clusters/local.yaml.",
+)  # fmt: skip
+@from_option
+@force_option
+@click.option("--refresh", is_flag=True, help="Keep the trained model, encode and score again.")
+@click.option("--events", is_flag=True, help="Print the run's log, JSON lines, instead of bars.")
+def run(
+    config: Path,
+    overrides: tuple[str, ...],
+    cluster_file: Path | None,
+    start_from: str | None,
+    force: tuple[str, ...],
+    refresh: bool,
+    events: bool,
+) -> None:
+    """Run the pipeline of the file CONFIG.
+
+    Stages whose settings and inputs did not change are reused. A run that was interrupted goes
+    on where it stopped: start it again.
+
+    \b
+    peg run configs/quickstart.yaml
+    peg run configs/quickstart.yaml --set train.lr=0.002
+    peg run configs/quickstart.yaml --from train
+    peg run configs/quickstart.yaml --refresh     # new edges, the same model
+    peg run configs/quickstart.yaml --cluster configs/clusters/on_premise.yaml
+    """
+    from pipeline.run.repeats import run_repeats, summarise
+    from pipeline.run.runner import run_pipeline
+    from pipeline.stages import STAGES
+
+    loaded = load_config(config, overrides, cluster_file=cluster_file)
+    forced = forced_stages(list(STAGES), start_from=start_from, force=force)
+    console = Console(highlight=False)
+    console.print(f"[bold]{loaded.name}[/bold]  store {loaded.store}")
+    if refresh:
+        if forced:
+            raise ConfigError("--refresh decides itself what runs; leave --from and --force out")
+        _refresh(console, config, loaded, events=events)
+        return
+    repeats = None
+    with RunDisplay(Console(quiet=True) if events else console) as display:
+        sink = sys.stdout if events else None
+        if loaded.repeats > 1:
+            manifests, repeats = run_repeats(loaded, display, forced=forced, events=sink)
+        else:
+            manifests = run_pipeline(loaded, display, forced=forced, events=sink)
+    _print_results(console, config, open_store(loaded.store), manifests)
+    if repeats is not None:
+        console.print(f"\nmean ± deviation over {loaded.repeats} splits:")
+        for row in summarise(repeats).iter_rows(named=True):
+            console.print(
+                f"  {row['protocol']:<22}{row['method']:<24}{row['metric']:<20}"
+                f"{row['mean']:.4f} ± {row['deviation']:.4f}",
+                soft_wrap=True,
+            )
+
+
+def _refresh(console: Console, file: Path, config: PipelineConfig, *, events: bool) -> None:
+    """Score the grown graph with the model there is, and show what moved."""
+    from pipeline.cli.display.refresh_display import drift_table
+    from pipeline.run.refresh import run_refresh
+
+    with RunDisplay(Console(quiet=True) if events else console) as display:
+        done = run_refresh(config, display, events=sys.stdout if events else None)
+    store = open_store(config.store)
+    console.print()
+    if done.drift is None:
+        console.print("no new edges since the training")
+    else:
+        console.print(drift_table(done.drift, config.refresh))
+    if done.retrained:
+        _print_results(console, file, store, done.manifests)
+        return
+    for name in ("score", "recommend", "drift"):
+        if name in done.manifests:
+            place = store.place(name, done.manifests[name].fingerprint)
+            console.print(f"{name + ':':<12} {place}/", soft_wrap=True)
+
+
+def _print_results(
+    console: Console, config: Path, store: AnyStore, manifests: dict[str, Manifest]
+) -> None:
+    """Where everything is, and what to try next."""
+    from pipeline.stages.report import evaluation_tables
+
+    for protocol, rows in evaluation_tables(manifests).items():
+        console.print()
+        console.print(_metrics_table(protocol, rows))
+    console.print()
+    at = {name: store.place(name, manifest.fingerprint) for name, manifest in manifests.items()}
+    places: dict[str, Any] = {"report": f"{at['report']}/report.html"}
+    if "score" in manifests:
+        places["scores"] = f"{at['score']}/*.parquet"
+    if "recommend" in manifests:
+        places["recommendations"] = f"{at['recommend']}/*.parquet"
+    places["test pairs"] = f"{at['evaluate']}/"
+    for name, place in places.items():
+        console.print(f"{name + ':':<12} {place}", soft_wrap=True)
+    console.print("\nnext:")
+    console.print(
+        f"  peg run {config} --set train.lr=0.002  # only training and what follows", soft_wrap=True
+    )
+    console.print(f"  peg plan {config}  # what is reused, and why", soft_wrap=True)
+
+
+def _metrics_table(protocol: str, rows: list[dict[str, Any]]) -> Table:
+    """Values of every method, with half the width of their interval."""
+    metrics = [name for name in rows[0] if name != "method" and not name.endswith(SUFFIXES)]
+    table = Table(Column(protocol, no_wrap=True), *(SHORT.get(m, m) for m in metrics), box=None)
+    for row in rows:
+        table.add_row(row["method"].replace("_", " "), *(_metric(row, name) for name in metrics))
+    return table
+
+
+def _metric(row: dict[str, Any], name: str) -> str:
+    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+    return f"{row[name]:.4f}" + (f" ±{(high - low) / 2:.3f}" if low is not None else "")

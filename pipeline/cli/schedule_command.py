@@ -1,0 +1,222 @@
+"""``peg schedule``: run pipelines at set times."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import ValidationError
+from rich.console import Console
+from rich.table import Table
+
+from peg_core.errors import ConfigError
+from pipeline.cli.store_target import store_of, target_argument
+from pipeline.config.loading import load_config
+from pipeline.schedule.export.exports import KINDS, export_schedule
+from pipeline.schedule.schedule import Schedule, parse_interval
+from pipeline.schedule.schedule_store import ScheduleStore
+from pipeline.schedule.tick import Tick, TickState, text_of
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+name_argument = click.argument("name")
+
+
+@click.group()
+def schedule() -> None:
+    """Run pipelines at set times.
+
+    Schedules are kept in the store of the pipeline. `peg schedule serve` is the daemon that
+    starts what is due; who has a scheduler already exports files for it instead.
+
+    \b
+    peg schedule add configs/quickstart.yaml --cron '30 2 * * *' --timezone Europe/Berlin
+    peg schedule serve runs/quickstart --health-port 8900
+    peg schedule history runs/quickstart
+    peg schedule export runs/quickstart nightly --kind systemd --out units/
+    """
+
+
+@schedule.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--name", help="Name of the schedule; that of the pipeline unless given.")
+@click.option("--cron", metavar="EXPRESSION", help="Five fields, or six with seconds first.")
+@click.option("--every", metavar="INTERVAL", help="Instead of --cron: 90s, 15m, 6h, 1d.")
+@click.option("--timezone", default="UTC", show_default=True, help="In which --cron is read.")
+@click.option("--refresh", is_flag=True, help="Keep the trained model, as `peg run --refresh`.")
+@click.option("--address", metavar="URL", help="Submit to this job server; else run here.")
+@click.option("--working-dir", type=click.Path(path_type=Path, file_okay=False, exists=True),
+              help="With --address: folder copied to the cluster.")  # fmt: skip
+@click.option("--with-package", is_flag=True, help="With --address: copy the packages too.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE",
+              help="Override a setting. May be repeated.")  # fmt: skip
+@click.option("--overlap", type=click.Choice(["skip", "queue", "replace"]), default="skip",
+              show_default=True, help="When the last run is not done yet.")  # fmt: skip
+@click.option("--catch-up", type=click.Choice(["none", "last", "all"]), default="last",
+              show_default=True, help="Which missed ticks run when a daemon is back.")  # fmt: skip
+@click.option("--retries", default=0, show_default=True, help="Further attempts after a failure.")
+@click.option("--retry-delay", default="60s", show_default=True, metavar="INTERVAL",
+              help="Before the first of them; then twice as long each time.")  # fmt: skip
+@click.option("--replace", is_flag=True, help="Take the place of a schedule of this name.")
+def add(config: Path, name: str | None, every: str | None, refresh: bool, retry_delay: str,
+        replace: bool, working_dir: Path | None, **settings: Any) -> None:  # fmt: skip
+    """Add a schedule for the pipeline of the file CONFIG."""
+    loaded = load_config(config, settings["overrides"])
+    if settings["address"]:
+        from workers.jobs.job_client import check_address
+
+        settings["address"] = check_address(settings["address"])
+    try:
+        new = Schedule(
+            name=name or loaded.name,
+            config=str(config.absolute()),
+            folder=str(Path.cwd()),
+            every_seconds=parse_interval(every) if every else None,
+            retry_delay_seconds=parse_interval(retry_delay),
+            mode="refresh" if refresh else "run",
+            working_dir=str(working_dir.absolute()) if working_dir else None,
+            created=datetime.now(UTC),
+            **settings,
+        )
+    except ValidationError as error:
+        lines = [item["msg"].removeprefix("Value error, ") for item in error.errors()]
+        raise ConfigError("\n".join(lines)) from None
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    ScheduleStore(loaded.store).add(new, replace=replace)
+    upcoming = new.next_tick(datetime.now(UTC))
+    console = Console(highlight=False)
+    console.print(f"[bold]{new.name}[/bold]  {new.when}, next {_text(upcoming)}", soft_wrap=True)
+    if ScheduleStore(loaded.store).daemon() is None:
+        console.print(f"nobody serves it yet: peg schedule serve {loaded.store}", soft_wrap=True)
+
+
+@schedule.command("list")
+@target_argument
+@json_option
+def list_schedules(target: str, as_json: bool) -> None:
+    """List the schedules of STORE: a folder, a URL, or the pipeline file that names it."""
+    store = ScheduleStore(store_of(target))
+    found = store.schedules()
+    if as_json:
+        click.echo(json.dumps([item.model_dump(mode="json") for item in found], indent=2))
+        return
+    table = Table("schedule", "when", "next", "mode", "where", "overlap", "catch-up", box=None)
+    for item in found:
+        upcoming = _text(item.next_tick(datetime.now(UTC)))
+        where = item.address or "here"
+        table.add_row(item.name, item.when, upcoming, item.mode, where, item.overlap, item.catch_up)
+    console = Console(highlight=False)
+    console.print(table)
+    daemon = store.daemon()
+    served = f"process {daemon['pid']} on {daemon['host']}" if daemon else "nobody"
+    console.print(f"served by {served}")
+
+
+@schedule.command()
+@target_argument
+@name_argument
+def remove(target: str, name: str) -> None:
+    """Remove the schedule NAME; its history stays."""
+    ScheduleStore(store_of(target)).remove(name)
+
+
+@schedule.command("run-now")
+@target_argument
+@name_argument
+def run_now(target: str, name: str) -> None:
+    """Run the schedule NAME now, beside its regular times.
+
+    A daemon that serves STORE is asked to do it; without one it runs from here, and the exit
+    code is that of the run.
+    """
+    store = ScheduleStore(store_of(target))
+    tick = Tick.of(store.get(name), datetime.now(UTC), store.store, kind="manual")
+    console = Console(highlight=False)
+    daemon = store.daemon()
+    if daemon is not None:
+        store.request(tick)
+        console.print(f"asked process {daemon['pid']} on {daemon['host']} for {tick.submission_id}")
+        return
+    ended = _run_here(store, tick)
+    console.print(f"{ended.submission_id}  {ended.state.value}  {ended.reason}", soft_wrap=True)
+    sys.exit(0 if ended.state is TickState.SUCCEEDED else ended.exit_code or 1)
+
+
+@schedule.command()
+@target_argument
+@click.argument("name", required=False)
+@click.option("--limit", default=20, show_default=True, help="Ticks to show, the newest first.")
+@json_option
+def history(target: str, name: str | None, limit: int, as_json: bool) -> None:
+    """Show what became of the ticks of STORE, or of its schedule NAME."""
+    ticks = ScheduleStore(store_of(target)).ticks(name)[::-1][:limit]
+    if as_json:
+        click.echo(json.dumps([tick.as_dict() for tick in ticks], indent=2))
+        return
+    table = Table("schedule", "due", "state", "attempt", "begun", "ended", "why", box=None)
+    for tick in ticks:
+        table.add_row(tick.schedule, text_of(tick.due_time), tick.state.value, str(tick.attempt),
+                      tick.begun or "", tick.ended or "", tick.reason)  # fmt: skip
+    Console(highlight=False).print(table)
+
+
+@schedule.command()
+@click.argument("targets", metavar="STORE...", nargs=-1, required=True)
+@click.option("--health-port", type=int, help="GET /health on 127.0.0.1; 0 takes any free port.")
+def serve(targets: tuple[str, ...], health_port: int | None) -> None:
+    """Start what is due in the STOREs, in the foreground, until interrupted.
+
+    One daemon serves a store. It may be stopped and started at any time: runs under way go on,
+    and no tick runs twice. The token for clusters comes from its environment.
+    """
+    from pipeline.schedule.service import ScheduleService
+
+    logging.basicConfig(format="%(asctime)s  %(message)s", level=logging.INFO, stream=sys.stdout)
+    stores = [store_of(target) for target in targets]
+
+    def tell(port: int | None) -> None:
+        place = f", health on http://127.0.0.1:{port}/health" if port else ""
+        click.echo(f"serving {', '.join(stores)}{place}")
+
+    ScheduleService(stores).serve(health_port, tell)
+
+
+@schedule.command()
+@target_argument
+@name_argument
+@click.option("--kind", type=click.Choice(KINDS), required=True, help="Whose files to write.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path(),
+              help="Folder to write to; here unless given.")  # fmt: skip
+@click.option("--image", default="peg-pipeline:latest", show_default=True,
+              help="kubernetes, kuberay: image with Ray and the package.")  # fmt: skip
+@click.option("--namespace", default="default", show_default=True, help="kubernetes, kuberay.")
+def export(target: str, name: str, kind: str, out: Path, image: str, namespace: str) -> None:
+    """Write the schedule NAME as files of another scheduler; they begin with how to use them."""
+    found = ScheduleStore(store_of(target)).get(name)
+    for file in export_schedule(found, kind, out, image=image, namespace=namespace):
+        click.echo(file)
+
+
+def _run_here(store: ScheduleStore, tick: Tick) -> Tick:
+    """Be the daemon until the tick is done; other schedules are left alone."""
+    from pipeline.schedule.daemon import ScheduleDaemon
+
+    with store.lease():
+        daemon = ScheduleDaemon(store, notices_due=False)
+        tick = daemon.ask(tick)
+        while True:
+            daemon.step(datetime.now(UTC))
+            [found] = [t for t in store.ticks(tick.schedule) if t.due == tick.due]
+            if found.ended is not None and found.state is not TickState.WAITING:
+                return found
+            time.sleep(0.5)
+
+
+def _text(when: datetime | None) -> str:
+    return "never" if when is None else text_of(when)

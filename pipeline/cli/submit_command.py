@@ -1,0 +1,150 @@
+"""``peg submit``: run a pipeline on a Ray cluster, and watch it from here."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+
+from peg_core.errors import ConfigError
+from pipeline.cli.display.run_replay import RunReplay
+from pipeline.config.field_types import parse_bytes
+from pipeline.run.progress import RunDisplay
+
+if TYPE_CHECKING:
+    from workers.jobs.job_client import JobClient
+
+ADDRESS_HELP = "Job server: the cluster's dashboard, http://HOST:8265. Also from PEG_ADDRESS."
+address_option = click.option(
+    "--address", metavar="URL", required=True, envvar="PEG_ADDRESS", help=ADDRESS_HELP
+)
+INTERRUPTED = 130
+
+
+@click.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@address_option
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE",
+              help="Override a setting. May be repeated.")  # fmt: skip
+@click.option("--cluster", "cluster_file", type=click.Path(path_type=Path), metavar="FILE",
+              help="Take the `cluster:` section from FILE.")  # fmt: skip
+@click.option("--working-dir", type=click.Path(path_type=Path, file_okay=False, exists=True),
+              help="Folder copied to the cluster; the folder of CONFIG unless given. "
+              "Data, runs and environments in it stay here.")  # fmt: skip
+@click.option("--id", "label", metavar="TEXT",
+              help="Part of the job's id; under another one the same file runs again.")  # fmt: skip
+@click.option("--refresh", is_flag=True, help="Keep the trained model, as `peg run --refresh`.")
+@click.option("--with-package", is_flag=True,
+              help="Copy this installation's packages too, for nodes without them.")  # fmt: skip
+@click.option("--env", "environment", multiple=True, metavar="NAME=VALUE",
+              help="Variable for the job. The cluster keeps it readable: no secrets.")  # fmt: skip
+@click.option("--driver-cpus", type=float, default=0.0, show_default=True,
+              help="CPUs set aside for the driver, which mostly waits.")  # fmt: skip
+@click.option("--driver-memory", metavar="SIZE", help="Memory set aside for it, such as 4GB.")
+@click.option("--no-wait", is_flag=True, help="Return as soon as the cluster has the job.")
+def submit(
+    config: Path,
+    address: str,
+    overrides: tuple[str, ...],
+    cluster_file: Path | None,
+    working_dir: Path | None,
+    label: str | None,
+    refresh: bool,
+    with_package: bool,
+    environment: tuple[str, ...],
+    driver_cpus: float,
+    driver_memory: str | None,
+    no_wait: bool,
+) -> None:
+    """Run the pipeline of the file CONFIG as a job on a Ray cluster.
+
+    The folder is copied, data are not: `store`, `graph.edges` and the like must be URLs or
+    paths that every node sees; relative ones are made absolute. The exit code is that of the
+    job, 130 when it was stopped. Ctrl-C ends the watching, not the job.
+
+    The token is read from RAY_AUTH_TOKEN, or from a file of mode 0600 that
+    RAY_AUTH_TOKEN_PATH names.
+
+    \b
+    peg submit configs/quickstart.yaml --address http://head:8265 --working-dir .
+    peg submit configs/quickstart.yaml --address http://head:8265 --id second --no-wait
+    """
+    from pipeline.run.job_submission import Submission
+    from workers.jobs.job_client import JobClient
+
+    submission = Submission(
+        config=config,
+        overrides=overrides,
+        working_dir=working_dir,
+        cluster_file=cluster_file,
+        label=label,
+        mode="refresh" if refresh else "run",
+        with_package=with_package,
+        environment=dict(_variable(item) for item in environment),
+        driver_cpus=driver_cpus,
+        driver_memory_bytes=_bytes(driver_memory),
+    )
+    request = submission.job(submission.load())
+    client = JobClient(address)
+    warn_if_open(client)
+    client.submit(request)
+    console = Console(highlight=False)
+    console.print(f"[bold]{request.submission_id}[/bold]  on {client.address}", soft_wrap=True)
+    if no_wait:
+        hint = f"follow it: peg jobs logs {request.submission_id} --follow"
+        console.print(f"{hint} --address {client.address}", soft_wrap=True)
+        return
+    sys.exit(watch(client, request.submission_id, console))
+
+
+def watch(client: JobClient, submission_id: str, console: Console) -> int:
+    """Show what the job does until it ends; returns its exit code."""
+    with RunDisplay(console) as display:
+        replay = RunReplay(display)
+        try:
+            for text in client.follow(submission_id):
+                replay.feed(text)
+        except KeyboardInterrupt:
+            replay.close()
+            console.print(
+                f"the job goes on; stop it: peg jobs stop {submission_id} --address "
+                f"{client.address}",
+                soft_wrap=True,
+            )
+            return INTERRUPTED
+        replay.close()
+    job = client.wait(submission_id)
+    colour = "green" if job.exit_code == 0 else "red"
+    console.print(f"[{colour}]{job.status.lower()}[/{colour}]  {submission_id}", soft_wrap=True)
+    return job.exit_code
+
+
+def warn_if_open(client: JobClient) -> None:
+    """Say what an address without authentication means."""
+    if client.is_open:
+        Console(stderr=True, highlight=False).print(
+            f"[yellow]warning:[/yellow] {client.address} asks for no token: whoever reaches this "
+            "port can run any code on the cluster and read its data. Start Ray with "
+            "RAY_AUTH_MODE=token, and let no one else reach its ports.",
+            soft_wrap=True,
+        )
+
+
+def _variable(item: str) -> tuple[str, str]:
+    name, equals, value = item.partition("=")
+    if not equals or not name:
+        raise ConfigError(f"--env {item}: needed is NAME=VALUE")
+    return name, value
+
+
+def _bytes(text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        value = parse_bytes(text)
+    except ValueError as error:
+        raise ConfigError(f"--driver-memory: {error}") from None
+    return value if isinstance(value, int) else None

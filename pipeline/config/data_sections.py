@@ -1,0 +1,143 @@
+"""Sections on what a model learns from: graph, features, split, encodings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from peg_core.encoding import ENCODERS
+from pipeline.config.field_types import Names, Ratio, Section, registered
+
+
+class GraphConfig(Section):
+    """Where the edges are and what their columns are called."""
+
+    edges: str = Field(description="Parquet edge list: a file, a folder or a glob.")
+    source: str = Field("src", description="Column with one end of the edge.")
+    target: str = Field("dst", description="Column with the other end.")
+    weight: str | None = Field(None, description="Column with edge weights; none: all 1.")
+    duplicates: Literal["sum", "max", "first"] = Field(
+        "sum", description="Which weight an edge gets that is listed several times."
+    )
+    on_bad_rows: Literal["error", "drop"] = Field(
+        "error",
+        description="Rows with a null id, a null value or a weight that is not above 0: "
+        "stop and name the first, or leave them out and count them.",
+    )
+    time: str | None = Field(None, description="Column with timestamps, for `split.by: time`.")
+    nodes: str | None = Field(
+        None, description="Parquet node table: ids and what is known of the nodes."
+    )
+    node_id: str = Field("id", description="Id column of the node table.")
+    features: Names | None = Field(
+        None,
+        min_length=1,
+        description="Feature column of the node table, a list of floats or of the indices of "
+        "binary features, or a list of columns, numbers among them.",
+    )
+    feature_width: int | None = Field(
+        None,
+        ge=1,
+        description="Number of binary features, where `features` holds indices; none: the "
+        "largest index decides.",
+    )
+    label: str | None = Field(None, description="Column with the class of a node.")
+    node_split: str | None = Field(None, description="Column with the part a node belongs to.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> GraphConfig:
+        for key in ("features", "label", "node_split"):
+            if getattr(self, key) is not None and self.nodes is None:
+                raise ValueError(f"`{key}` needs `nodes`, the table that has the column")
+        if self.feature_width is not None and len(self.features or []) != 1:
+            raise ValueError("`feature_width` needs `features` to name one column, with indices")
+        return self
+
+
+class FeaturesConfig(Section):
+    """What a model reads of the nodes themselves."""
+
+    kind: Literal[
+        "auto", "node", "degree", "one_hot", "random", "positional", "node+positional", "learned"
+    ] = Field(
+        "auto",
+        description="node: `graph.features`; degree: degree and a constant; one_hot: a column "
+        "for every node; random: numbers between 0 and 1; positional: the encodings; learned: "
+        "free parameters of the model, `dimensions` a node (for one fixed set of nodes). auto: "
+        "node where the graph has features, else degree.",
+    )
+    standardise: bool = Field(
+        False, description="Give the columns of node features mean 0 and deviation 1."
+    )
+    row_normalise: bool = Field(True, description="Then give every row the Euclidean length 1.")
+    reduce: Literal["none", "pca", "random"] = Field(
+        "pca",
+        description="How node features wider than `dimensions` are then reduced: to principal "
+        "components, by a random projection, or not at all.",
+    )
+    dimensions: int = Field(128, ge=1, description="Width of reduced and of random features.")
+    seed: int = Field(0, ge=0, description="Of random features and random projections.")
+
+
+class SplitConfig(Section):
+    """How links are set aside for validation and test."""
+
+    by: Literal["random", "time", "files"] = Field(
+        "random",
+        description="random: shares of all edges; time: the newest edges are tested; "
+        "files: `valid_edges` and `test_edges` are given.",
+    )
+    valid: Ratio = Field(0.05, description="Share of the edges for validation.")
+    test: Ratio = Field(0.10, description="Share of the edges for the final test.")
+    folds: int = Field(
+        10,
+        ge=1,
+        le=100,
+        description="Training folds of PEG+: each supervises while encoding and messages do "
+        "without it. 1: plain PEG.",
+    )
+    valid_edges: str | None = Field(None, description="Parquet file, with `by: files`.")
+    test_edges: str | None = Field(None, description="Parquet file, with `by: files`.")
+    valid_negatives: str | None = Field(
+        None, description="Parquet pairs without a link to validate with; none: drawn at random."
+    )
+    test_negatives: str | None = Field(
+        None, description="Parquet pairs without a link to test with; none: drawn at random."
+    )
+    seed: int = Field(0, ge=0, description="Another seed, another split.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> SplitConfig:
+        if self.by == "files" and not (self.valid_edges and self.test_edges):
+            raise ValueError("`by: files` needs both `valid_edges` and `test_edges`")
+        if self.valid + self.test >= 1:
+            raise ValueError("`valid` and `test` together must leave edges to train on")
+        return self
+
+
+class EncodingConfig(BaseModel):
+    """One positional encoding; the keys beside `kind` are the encoder's own parameters.
+
+    An encoder's name alone stands for its defaults.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
+
+    kind: Annotated[str, registered(ENCODERS, "encoding")] = "le"
+    seed: int = Field(0, ge=0, description="Of the encoder's random numbers.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_alone(cls, value: Any) -> Any:
+        """``le`` is short for ``{kind: le}``."""
+        return {"kind": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _parameters(self) -> EncodingConfig:
+        ENCODERS[self.kind].check_parameters(self.parameters)
+        return self
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})

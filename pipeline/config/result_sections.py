@@ -1,0 +1,148 @@
+"""Sections on what is made with a trained model."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from peg_core.heuristics import HEURISTICS
+from pipeline.config.data_sections import GraphConfig
+from pipeline.config.field_types import Protocols, Ratio, Section, as_list, null_as_text, registered
+
+
+class IntervalConfig(Section):
+    """Confidence intervals by the bootstrap."""
+
+    repeats: int = Field(1000, ge=0, description="Resamples; 0: no intervals.")
+    level: Ratio = Field(0.95, description="Share of the resamples inside the interval.")
+
+
+class EmbedConfig(Section):
+    """How the embeddings of the nodes are kept."""
+
+    dtype: Literal["float32", "float16"] = Field(
+        "float32",
+        description="float16 takes half the space and scores faster; its numbers carry three "
+        "digits.",
+    )
+
+
+class EvaluateConfig(Section):
+    """What is measured on the test links."""
+
+    hits: list[Annotated[int, Field(ge=1)]] = Field(
+        [1, 10, 20, 50, 100], min_length=1, description="K of Hits@K."
+    )
+    intervals: IntervalConfig = IntervalConfig()
+    protocol: Protocols | None = Field(
+        None,
+        min_length=1,
+        description="Non-links that the test links are ranked against; several are allowed. "
+        "random: as many as there are links, drawn at random; given: `split.test_negatives`; "
+        "heart: hard ones for every link of its own. none: given where there are any, else random.",
+    )
+    negatives_per_positive: int = Field(
+        500, ge=2, description="Hard non-links of a link, with `protocol: heart`."
+    )
+    heuristics: list[Annotated[str, registered(HEURISTICS, "heuristic")]] = Field(
+        list(HEURISTICS), description="What the model is compared with; may be empty."
+    )
+    on: GraphConfig | None = Field(
+        None,
+        description="Another graph, with the keys of `graph`: 10 % of its edges are taken out, the "
+        "rest is encoded and embedded by the trained model, and the links taken out are ranked.",
+    )
+
+
+class ScoreConfig(Section):
+    """The candidate pairs to score."""
+
+    candidates: str = Field(description="Parquet pairs: a file, a folder or a glob.")
+    source: str = Field("src", description="Column with one end of the pair.")
+    target: str = Field("dst", description="Column with the other end.")
+    graph: Literal["all", "train"] = Field(
+        "all", description="Edges the scores are based on: all known ones, or those trained on."
+    )
+    columns: Annotated[
+        list[Literal["score", "logit"]],
+        BeforeValidator(as_list, json_schema_input_type=str | list[str]),
+    ] = Field(
+        ["score"],
+        min_length=1,
+        description="What is written of a pair: score, a probability, and logit, the model's "
+        "number before it becomes one.",
+    )
+    on_unknown: Annotated[
+        Literal["null", "drop", "error"],
+        BeforeValidator(null_as_text, json_schema_input_type=str | None),
+    ] = Field(
+        "null",
+        description="Pairs with an id that is null or not in the graph. null: no score, and "
+        "`reason` says why; drop: left out and counted; error: the run stops and names the id.",
+    )
+    prior: Ratio | None = Field(
+        None,
+        description="Share of links among the candidates, if you know it; none: as many links as "
+        "non-links, as in validation.",
+    )
+    shard_rows: int = Field(
+        1_000_000, ge=1, description="Rows of an output file; a rerun redoes whole files."
+    )
+
+
+class RecommendConfig(Section):
+    """The best new partners of nodes."""
+
+    top_k: int = Field(50, ge=1, description="Candidates per node.")
+    nodes: str | None = Field(
+        None, description="Parquet table with the nodes: a file, a folder or a glob; none: all."
+    )
+    column: str = Field("id", description="Its column with the ids.")
+    on_unknown: Literal["drop", "error"] = Field(
+        "drop", description="Ids that the graph does not have: count them, or stop."
+    )
+    graph: Literal["all", "train"] = Field(
+        "all", description="Edges the scores are based on: all known ones, or those trained on."
+    )
+    nearby: int = Field(
+        500, ge=1, description="Candidates per node from two steps away, by resource allocation."
+    )
+    nearest: int = Field(
+        100, ge=2, description="Candidates per node near it in every encoding and the embedding."
+    )
+    shard_nodes: int = Field(
+        10_000, ge=1, description="Nodes of an output file; a rerun redoes whole files."
+    )
+    measure_recall: int | None = Field(
+        None,
+        ge=0,
+        description="Nodes that are compared with scoring every pair; none: 200 in graphs of up to "
+        "20,000 nodes.",
+    )
+
+
+class RefreshConfig(Section):
+    """When `peg run --refresh` trains again. Nothing here changes a result."""
+
+    max_movement: float | None = Field(
+        None,
+        gt=0,
+        description="Most that an encoding may have moved since training: the Procrustes distance "
+        "over the length of the encoding, between 0 and 2; none: any.",
+    )
+    max_score_shift: float | None = Field(
+        0.25,
+        gt=0,
+        description="Most that scores may have shifted since training, as population stability "
+        "index; none: any.",
+    )
+    min_new_edge_auc: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Least AUC of the newest edges, scored before they were known; none: any.",
+    )
+    retrain: Literal["auto", "never"] = Field(
+        "auto", description="auto: train again when a limit is passed; never: warn only."
+    )

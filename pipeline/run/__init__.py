@@ -1,0 +1,1 @@
+"""From a configuration to a run: stages, plan, runner, log and history."""

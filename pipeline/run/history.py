@@ -1,0 +1,118 @@
+"""What ran when, and what it cost: one small Parquet file a run, for any tool to query."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from peg_core.errors import PegError
+from peg_core.object_url import is_url
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.config.redaction import redact
+from pipeline.run.run_log import RunLog
+from pipeline.store.manifest import Manifest
+from pipeline.store.object_storage import Storage
+
+FOLDER = "history"
+SCHEMA: dict[str, Any] = {
+    "run": pl.String,
+    "pipeline": pl.String,
+    "outcome": pl.String,
+    "error": pl.String,
+    "started": pl.Datetime("ms", "UTC"),
+    "finished": pl.Datetime("ms", "UTC"),
+    "seconds": pl.Float64,
+    "stage": pl.String,
+    "action": pl.String,
+    "fingerprint": pl.String,
+    "stage_seconds": pl.Float64,
+    "rows": pl.Int64,
+    "rows_per_second": pl.Float64,
+    "bytes_written": pl.Int64,
+    "peak_memory_bytes": pl.Int64,
+    "retries": pl.Int64,
+}
+logger = logging.getLogger(__name__)
+
+
+class RunHistory:
+    """The rows of one run: a row for every stage that it came to."""
+
+    def __init__(self, config: PipelineConfig, run: str) -> None:
+        self._store = config.store
+        self._common: dict[str, Any] = {"run": run, "pipeline": config.name}
+        self._started, self._clock = datetime.now(UTC), time.monotonic()
+        self._stages: list[dict[str, Any]] = []
+
+    def add(self, manifest: Manifest, action: str) -> None:
+        """A stage is done, by this run or an earlier one."""
+        row: dict[str, Any] = {
+            "stage": manifest.identity.stage,
+            "action": action,
+            "fingerprint": manifest.fingerprint,
+        }
+        if action == "run":
+            row |= {"stage_seconds": manifest.seconds, **manifest.metrics}
+        self._stages.append(row)
+
+    def write(self, outcome: str, error: str | None = None) -> None:
+        """Keep the run in the store."""
+        common = {
+            **self._common,
+            "outcome": outcome,
+            "error": error,
+            "started": self._started,
+            "finished": datetime.now(UTC),
+            "seconds": round(time.monotonic() - self._clock, 3),
+        }
+        rows = [{**common, **stage} for stage in self._stages or [{}]]
+        table = pl.DataFrame([{key: row.get(key) for key in SCHEMA} for row in rows], SCHEMA)
+        with tempfile.TemporaryDirectory(prefix="peg-history-") as folder:
+            file = Path(folder) / f"runs-{common['run']}.parquet"
+            table.write_parquet(file)
+            Storage(self._store).upload(Path(folder), FOLDER, {file.name: file.stat().st_size})
+
+
+@contextmanager
+def recorded(config: PipelineConfig, log: RunLog) -> Iterator[RunHistory]:
+    """A run's beginning and end, in its log and in the history."""
+    history = RunHistory(config, log.run)
+    log.write("run_started", pipeline=config.name, store=config.store)
+    try:
+        yield history
+    except BaseException as error:
+        interrupted = isinstance(error, KeyboardInterrupt)
+        outcome = "interrupted" if interrupted else "failed"
+        message = redact(f"{type(error).__name__}: {error}")
+        log.write("run_failed", outcome=outcome, error=type(error).__name__, message=str(error))
+        _keep(history, outcome, message)
+        raise
+    log.write("run_finished", outcome="succeeded")
+    _keep(history, "succeeded")
+
+
+def _keep(history: RunHistory, outcome: str, error: str | None = None) -> None:
+    try:
+        history.write(outcome, error)
+    except (OSError, PegError) as problem:  # the run itself matters more
+        logger.warning("the run was not added to the history: %s", problem)
+
+
+def read_history(store: str) -> pl.DataFrame:
+    """All runs of a store, a row for every stage, the newest run first."""
+    with tempfile.TemporaryDirectory(prefix="peg-history-") as temporary:
+        folder = Path(store) / FOLDER
+        if is_url(store):
+            folder = Path(temporary)
+            Storage(store).download_folder(FOLDER, folder)
+        tables = [pl.read_parquet(file) for file in sorted(folder.glob("runs-*.parquet"))]
+    found = pl.concat(tables, how="diagonal") if tables else pl.DataFrame(schema=SCHEMA)
+    return found.sort("started", descending=True, maintain_order=True)

@@ -1,0 +1,1 @@
+"""Schedules for other schedulers: cron, systemd, Kubernetes, Airflow."""

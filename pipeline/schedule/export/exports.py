@@ -1,0 +1,144 @@
+"""A schedule as files of the scheduler that somebody has already."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+from peg_core.atomic_file import atomic_path
+from peg_core.errors import ConfigError
+from pipeline.schedule.export.airflow_dag import airflow_dag
+from pipeline.schedule.export.kubernetes_manifests import (
+    DATA_CLAIM,
+    as_yaml,
+    cron_job_manifests,
+    object_name,
+    ray_cron_job_manifests,
+)
+from pipeline.schedule.export.systemd_calendar import calendar_events
+from pipeline.schedule.schedule import Schedule, command_words
+
+NOW = "$(date -u +%Y%m%dT%H%M%SZ)"
+
+
+def export_schedule(
+    schedule: Schedule, kind: str, folder: Path, *, image: str, namespace: str
+) -> list[Path]:
+    """Write the files; returns their paths."""
+    if kind in ("kubernetes", "kuberay"):
+        files = EXPORTS_TO_KUBERNETES[kind](schedule, image, namespace)
+    else:
+        files = EXPORTS[kind](schedule)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        with atomic_path(folder / name) as temporary:
+            temporary.write_text(text)
+    return [folder / name for name in files]
+
+
+def five_fields(schedule: Schedule, kind: str) -> str:
+    """The cron expression, where the other scheduler can read it."""
+    if schedule.cron is None or len(schedule.cron.split()) != 5:
+        raise ConfigError(
+            f"{kind} needs a cron expression of five fields, the schedule {schedule.name} has "
+            f"{schedule.when}; add it again with --cron and --replace"
+        )
+    return schedule.cron
+
+
+def shell_command(schedule: Schedule) -> str:
+    """What a shell runs at a tick; a cluster gets the time as the id of the job."""
+    words = shlex.join(command_words(schedule))
+    return f"{words} --id {NOW}" if schedule.address else words
+
+
+def _cron(schedule: Schedule) -> dict[str, str]:
+    cron = five_fields(schedule, "cron")
+    command = f"cd {shlex.quote(schedule.folder)} && {shell_command(schedule)}"
+    # cron ends a command at a bare %
+    line = f"{cron} {command}".replace("%", "\\%")
+    zone = "" if schedule.timezone == "UTC" else (
+        "# CRON_TZ is read by cronie; other crons use the time of the machine.\n"
+    )  # fmt: skip
+    text = (
+        f"# (crontab -l; cat {schedule.name}.crontab) | crontab -\n"
+        "# A run that is not done keeps the store: the next one then ends with an error.\n"
+        f"{zone}CRON_TZ={schedule.timezone}\n{line}\n"
+    )
+    return {f"{schedule.name}.crontab": text}
+
+
+def _systemd(schedule: Schedule) -> dict[str, str]:
+    if schedule.cron is not None:
+        events = [f"OnCalendar={e}" for e in calendar_events(schedule.cron, schedule.timezone)]
+    else:
+        events = ["OnActiveSec=0", f"OnUnitActiveSec={schedule.every_seconds}s"]
+    unit = f"peg-{schedule.name}"
+    # systemd reads % as the start of a specifier and $ as that of a variable
+    command = shell_command(schedule).replace("%", "%%").replace("$", "$$")
+    retry = "" if not schedule.retries else (
+        f"Restart=on-failure\nRestartSec={schedule.retry_delay_seconds:g}s\n"
+    )  # fmt: skip
+    limits = f"StartLimitBurst={schedule.retries + 1}\nStartLimitIntervalSec=1d\n"
+    service = (
+        f"# cp {unit}.service {unit}.timer /etc/systemd/system/\n"
+        f"# systemctl daemon-reload && systemctl enable --now {unit}.timer\n"
+        "# A service that still runs is not started again: runs do not overlap.\n"
+        f"[Unit]\nDescription=peg pipeline {schedule.name}\n{limits if retry else ''}\n"
+        f"[Service]\nType=oneshot\nWorkingDirectory={schedule.folder}\n"
+        "# RAY_AUTH_TOKEN_PATH and the like, in a file of mode 0600\n"
+        f"EnvironmentFile=-/etc/peg/{schedule.name}.env\n"
+        f"ExecStart=/bin/sh -c {shlex.quote(command)}\n{retry}"
+    )
+    persistent = "false" if schedule.catch_up == "none" else "true"
+    timer = (
+        f"# systemctl enable --now {unit}.timer\n"
+        f"[Unit]\nDescription=peg pipeline {schedule.name}, {schedule.when}\n\n"
+        f"[Timer]\n{chr(10).join(events)}\nPersistent={persistent}\n\n"
+        "[Install]\nWantedBy=timers.target\n"
+    )
+    return {f"{unit}.service": service, f"{unit}.timer": timer}
+
+
+def _airflow(schedule: Schedule) -> dict[str, str]:
+    cron = five_fields(schedule, "airflow")
+    name = f"peg_{schedule.name.replace('-', '_').replace('.', '_')}.py"
+    return {name: airflow_dag(schedule, cron, file=name)}
+
+
+def _kubernetes(schedule: Schedule, image: str, namespace: str) -> dict[str, str]:
+    cron = five_fields(schedule, "kubernetes")
+    manifests = cron_job_manifests(schedule, cron, image=image, namespace=namespace)
+    file = f"{object_name(schedule)}.yaml"
+    heading = (
+        f"kubectl apply -f {file}\n"
+        "A CronJob whose pod creates a RayJob and waits for it: no two runs at a time.\n"
+        f"Needs KubeRay 1.5.1 or newer (tokens), and the claim {DATA_CLAIM}, ReadWriteMany."
+    )
+    return {file: as_yaml(manifests, heading)}
+
+
+def _kuberay(schedule: Schedule, image: str, namespace: str) -> dict[str, str]:
+    cron = five_fields(schedule, "kuberay")
+    manifests = ray_cron_job_manifests(schedule, cron, image=image, namespace=namespace)
+    file = f"{object_name(schedule)}-raycronjob.yaml"
+    heading = (
+        f"kubectl apply -f {file}\n"
+        "RayCronJob is alpha: KubeRay 1.6 or newer with the feature gate RayCronJob. It has no\n"
+        "policy for overlap: a run that finds the store in use fails; `--kind kubernetes` has.\n"
+        f"Needs the claim {DATA_CLAIM}, ReadWriteMany."
+    )
+    return {file: as_yaml(manifests, heading)}
+
+
+EXPORTS: dict[str, Callable[[Schedule], dict[str, str]]] = {
+    "cron": _cron,
+    "systemd": _systemd,
+    "airflow": _airflow,
+}
+EXPORTS_TO_KUBERNETES: dict[str, Callable[[Schedule, str, str], dict[str, str]]] = {
+    "kubernetes": _kubernetes,
+    "kuberay": _kuberay,
+}
+KINDS = ("cron", "systemd", "kubernetes", "kuberay", "airflow")

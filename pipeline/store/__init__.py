@@ -1,0 +1,1 @@
+"""Artifacts, their manifests and leases, in a folder or an object store."""

@@ -1,0 +1,100 @@
+"""Where artifacts live: ``<store>/<stage>/<fingerprint>/``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from peg_core.atomic_file import remove_leftovers
+from peg_core.errors import PegError
+from peg_core.object_url import is_url
+from pipeline.store.lease import Lease, is_alive, read_holder
+from pipeline.store.manifest import MANIFEST_NAME, Manifest
+from pipeline.store.remote_store import RemoteArtifactStore
+
+
+@dataclass(frozen=True)
+class ArtifactStore:
+    """A folder of artifacts."""
+
+    root: Path
+
+    def folder(self, stage: str, fingerprint: str) -> Path:
+        return self.root / stage / fingerprint
+
+    def find(self, stage: str, fingerprint: str) -> Manifest | None:
+        return Manifest.read(self.folder(stage, fingerprint))
+
+    def newest(self, stage: str) -> Manifest | None:
+        """The manifest written last, to say what changed since."""
+        manifests = [Manifest.read(folder) for folder in (self.root / stage).glob("*/")]
+        found = [manifest for manifest in manifests if manifest is not None]
+        return max(found, key=lambda manifest: manifest.finished, default=None)
+
+    def current(self, stage: str) -> Manifest | None:
+        """What the last run used, where it still exists."""
+        return Manifest.read(self.root / "current" / stage)
+
+    def prepare(self, stage: str, fingerprint: str, *, afresh: bool) -> Path:
+        """The folder to work in; what an interrupted run finished is kept unless ``afresh``."""
+        folder = self.folder(stage, fingerprint)
+        if afresh and folder.exists():
+            # the manifest goes first: a kill in between leaves no artifact that looks whole
+            (folder / MANIFEST_NAME).unlink(missing_ok=True)
+            shutil.rmtree(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise PegError(
+                f"cannot write to the store {self.root} ({error.strerror}); "
+                "check `store`, its permissions and the free space"
+            ) from error
+        return folder
+
+    def point_current(self, stage: str, fingerprint: str) -> Path:
+        """Make ``<store>/current/<stage>`` lead to the artifact; a stable path for users."""
+        link = self.root / "current" / stage
+        link.parent.mkdir(parents=True, exist_ok=True)
+        temporary = link.with_name(f".{stage}.{os.getpid()}")
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(Path("..") / stage / fingerprint)
+        temporary.replace(link)
+        return link
+
+    def fetch(self, stage: str, fingerprint: str) -> Path:
+        """The folder of a finished artifact; here it is where it was made."""
+        return self.folder(stage, fingerprint)
+
+    def commit(self, manifest: Manifest, folder: Path) -> Manifest:
+        """Declare the artifact finished."""
+        remove_leftovers(folder)
+        manifest.write(folder)
+        return manifest
+
+    def place(self, stage: str, fingerprint: str) -> str:
+        """Where a user finds the artifact of the last run."""
+        del fingerprint
+        return str(self.root / "current" / stage)
+
+    def lease(self) -> Lease:
+        """To be held while the store is written."""
+        return Lease(self.root)
+
+    def holder(self) -> dict[str, Any] | None:
+        """The run that has the store, if there is one."""
+        holder = read_holder(self.root / "lease.json")
+        return holder if holder is not None and is_alive(holder) else None
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+AnyStore = ArtifactStore | RemoteArtifactStore
+
+
+def open_store(location: str) -> AnyStore:
+    """The store of a configuration: a folder, or the URL of an object store."""
+    return RemoteArtifactStore(location) if is_url(location) else ArtifactStore(Path(location))

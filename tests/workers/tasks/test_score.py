@@ -1,0 +1,159 @@
+"""One shard of candidates, scored in this process."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from peg_core.errors import InputError, PegError
+from peg_core.graph.components import connected_components
+from peg_core.graph.edge_table import list_row_groups
+from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.node_ids import NodeIds
+from peg_core.inference.candidate_batch import ScoreColumns
+from peg_core.inference.pair_scoring import PairScorer
+from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_file import load_model, save_model
+from peg_core.models.peg import PEG
+from workers.tasks import score as score_tasks
+from workers.tasks.encode import positions_file
+from workers.tasks.score import ScoreRequest, score_task
+
+NODES = 50
+
+
+@pytest.fixture(scope="module")
+def request_of(tmp_path_factory):
+    """Artifacts of a graph whose nodes are called n0 .. n49."""
+    folder = tmp_path_factory.mktemp("artifacts")
+    rng = np.random.default_rng(0)
+    graph = GraphStore.from_edges(*rng.integers(0, NODES, size=(2, 150)), num_nodes=NODES)
+    graph.save(folder)
+    NodeIds(pa.array([f"n{i}" for i in range(NODES)])).save(folder)
+    file = positions_file(folder, 0)
+    file.parent.mkdir()
+    np.save(file, rng.normal(size=(NODES, 4)).astype(np.float32))
+    torch.manual_seed(0)
+    save_model(PEG(ModelSpec("peg", "best", 3, 1, hidden=8)), folder / "model")
+    np.save(folder / "layer-1.npy", rng.normal(size=(NODES, 8)).astype(np.float32))
+    np.save(folder / "components.npy", connected_components(graph)[1])
+
+    def build(**columns):
+        return ScoreRequest(
+            folder, folder, folder, folder / "model", folder / "layer-1.npy", 1,
+            ScoreColumns(**columns),
+        )  # fmt: skip
+
+    return build
+
+
+@pytest.fixture
+def candidates(tmp_path):
+    """A thousand pairs in uneven row groups; rows 3, 5 and 7 have no node at an end."""
+    rng = np.random.default_rng(1)
+    ends = rng.integers(0, NODES, size=(2, 1_000))
+    names = [[f"n{i}" for i in end] for end in ends]
+    names[0][3], names[1][5], names[0][7] = "nobody", None, None
+    names[1][7] = "nobody"
+    table = pa.table({"weight": rng.random(1_000), "dst": names[1], "src": names[0]})
+    with pq.ParquetWriter(tmp_path / "candidates.parquet", table.schema) as writer:
+        for start, stop in ((0, 1), (1, 300), (300, 600), (600, 1_000)):
+            writer.write_table(table.slice(start, stop - start))
+    return tmp_path / "candidates.parquet"
+
+
+def score(request, candidates, out, groups=slice(None)):
+    found = list_row_groups([candidates], ["src", "dst"])[groups]
+    return score_task(request, found, str(out))
+
+
+def expected_logits(request, table):
+    """By the scorer itself, on known pairs looked up by a dictionary."""
+    scorer = PairScorer(
+        load_model(request.model),
+        GraphStore.open(request.graph),
+        np.load(request.embeddings),
+        [np.load(positions_file(request.positions, 0))],
+        np.load(request.embeddings.parent / "components.npy"),
+    )
+    place = {f"n{i}": i for i in range(NODES)}
+    known = table.filter(pl.col("src").is_in(list(place)) & pl.col("dst").is_in(list(place)))
+    ends = [np.array([place[name] for name in known[column]]) for column in ("src", "dst")]
+    return scorer.logits(*ends)
+
+
+def test_rows_keep_their_order_and_columns(request_of, candidates, tmp_path):
+    request = request_of(written=("score", "logit"), calibration=(0.5, -1.0))
+    result = score(request, candidates, tmp_path / "out.parquet")
+    table, before = pl.read_parquet(tmp_path / "out.parquet"), pl.read_parquet(candidates)
+    assert table.columns == ["src", "dst", "score", "logit", "reason", "weight"]
+    assert table.select(before.columns).equals(before)
+    assert table["reason"][3] == "unknown_node"
+    assert table["reason"][5] == table["reason"][7] == "null_id"
+    assert table["reason"].null_count() == 997
+    logits = expected_logits(request, before)
+    np.testing.assert_array_equal(table["logit"].drop_nulls(), logits)
+    probability = 1 / (1 + np.exp(-(0.5 * logits.astype(np.float64) - 1)))
+    np.testing.assert_allclose(table["score"].drop_nulls(), probability, rtol=1e-6)
+    counts = np.histogram(probability, bins=50, range=(0, 1))[0]
+    assert result == {
+        "rows": 1_000, "written": 1_000, "unknown": 1, "null_ids": 2,
+        "histogram": counts.tolist(), "out": str(tmp_path / "out.parquet"),
+    }  # fmt: skip
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
+
+
+def test_unknown_rows_are_dropped_where_asked(request_of, candidates, tmp_path):
+    result = score(request_of(on_unknown="drop"), candidates, tmp_path / "out.parquet")
+    table, before = pl.read_parquet(tmp_path / "out.parquet"), pl.read_parquet(candidates)
+    kept = before.with_row_index().filter(~pl.col("index").is_in([3, 5, 7])).drop("index")
+    assert table.columns == ["src", "dst", "score", "weight"]
+    assert table.select(before.columns).equals(kept)
+    assert (result["rows"], result["written"]) == (1_000, 997)
+
+
+def test_an_unknown_id_stops_where_asked_and_leaves_nothing(request_of, candidates, tmp_path):
+    with pytest.raises(InputError, match=r"'src' of .*candidates.parquet holds 'nobody', which is"):
+        score(request_of(on_unknown="error"), candidates, tmp_path / "out" / "out.parquet")
+    with pytest.raises(InputError, match=r"'dst' .* holds a null"):
+        score(request_of(on_unknown="error"), without(candidates, 3), tmp_path / "out/out.parquet")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def without(file, row):
+    table = pl.read_parquet(file).with_row_index().filter(pl.col("index") != row).drop("index")
+    table.write_parquet(file.with_name("fewer.parquet"))
+    return file.with_name("fewer.parquet")
+
+
+def test_scores_do_not_depend_on_shards_or_batches(request_of, candidates, tmp_path, monkeypatch):
+    request = request_of(written=("score", "logit"))
+    score(request, candidates, tmp_path / "whole.parquet")
+    monkeypatch.setattr(score_tasks, "BATCH_ROWS", 64)
+    score(request, candidates, tmp_path / "a.parquet", slice(0, 3))
+    score(request, candidates, tmp_path / "b.parquet", slice(3, 4))
+    parts = [pl.read_parquet(tmp_path / name) for name in ("a.parquet", "b.parquet")]
+    assert pl.concat(parts).equals(pl.read_parquet(tmp_path / "whole.parquet"))
+    groups = pq.ParquetFile(tmp_path / "b.parquet").metadata
+    assert groups.num_row_groups == 7  # 400 rows, 64 in each but the last
+
+
+def test_a_page_that_cannot_be_read_is_named(request_of, candidates, tmp_path):
+    data = bytearray(candidates.read_bytes())
+    data[200:4_000] = bytes(3_800)
+    candidates.write_bytes(bytes(data))
+    with pytest.raises(InputError, match=r"candidates.parquet is not a readable Parquet file"):
+        score(request_of(), candidates, tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_fewer_rows_than_promised_are_no_output(request_of, candidates, tmp_path):
+    groups = list_row_groups([candidates], ["src", "dst"])
+    groups[1] = replace(groups[1], rows=groups[1].rows + 1)
+    with pytest.raises(PegError, match="the candidates changed meanwhile"):
+        score_task(request_of(), groups, str(tmp_path / "out.parquet"))
+    assert not (tmp_path / "out.parquet").exists()

@@ -1,0 +1,1 @@
+"""Encodings of one large graph, by many tasks."""

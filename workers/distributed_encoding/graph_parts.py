@@ -1,0 +1,169 @@
+"""A graph as its largest component, solved by many tasks, and the rest, solved by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peg_core.atomic_file import write_array
+from peg_core.encoding.laplacian_eigenmaps import AUTO, LaplacianEigenmaps, WeightNotPositive
+from peg_core.encoding.spectral.component_spectra import induced_component
+from peg_core.encoding.spectral.solver import is_dense
+from peg_core.graph.components import connected_components
+from peg_core.graph.graph_store import GraphStore
+from peg_core.splits.split_store import NO_FOLD
+from workers.task_map import Result
+from workers.tasks.encode import EncodeRequest, open_graph
+
+
+@dataclass(frozen=True)
+class GraphParts:
+    """Where the parts of a graph lie; what :func:`prepare_task` found.
+
+    Nodes of a part are ascending, so a range of nodes is a range of its rows.
+
+    Args:
+        folder: Holds ``large-nodes.npy``, ``rest-nodes.npy`` (nodes of the graph, one per
+            row) and ``rest-vectors.npy``, [rest rows, dimensions].
+        component: Graph store of the largest component.
+        num_nodes: Of the whole graph.
+        node_bounds: Nodes at which chunks begin, and the end, [chunks + 1].
+        large_bounds, rest_bounds: The same as rows of the two parts.
+        volume: Sum of the largest component's weighted degrees.
+        wanted, extra: Eigenpairs that the largest component has to deliver.
+        counts: Components, isolated nodes, and copies of the eigenvalue 0.
+        rest: Eigenvalues, residuals, solvers and applications of the rest.
+    """
+
+    folder: Path
+    component: Path
+    num_nodes: int
+    node_bounds: tuple[int, ...]
+    large_bounds: tuple[int, ...]
+    rest_bounds: tuple[int, ...]
+    volume: float
+    wanted: int
+    extra: int
+    counts: dict[str, int]
+    rest: dict[str, Any]
+
+    @classmethod
+    def from_result(cls, folder: Path, result: Result) -> GraphParts:
+        """Read back the marker of :func:`prepare_task`."""
+        return cls(
+            folder=folder,
+            component=Path(result["component"]),
+            num_nodes=result["num_nodes"],
+            node_bounds=tuple(result["node_bounds"]),
+            large_bounds=tuple(result["large_bounds"]),
+            rest_bounds=tuple(result["rest_bounds"]),
+            volume=result["volume"],
+            wanted=result["wanted"],
+            extra=result["extra"],
+            counts=result["counts"],
+            rest=result["rest"],
+        )
+
+
+def widest(encoder: LaplacianEigenmaps) -> LaplacianEigenmaps:
+    """The encoder with as many columns as "auto" may choose from."""
+    if encoder.dimensions != AUTO:
+        return encoder
+    return replace(encoder, dimensions=encoder.largest_dimensions)
+
+
+def prepare_task(request: EncodeRequest, folder: Path, chunk_rows: int, above: int) -> Result:
+    """Take a graph apart, and solve all but its largest component.
+
+    Args:
+        request: Laplacian eigenmaps of a graph.
+        folder: Where the parts are written.
+        chunk_rows: Nodes of a chunk.
+        above: Nodes the largest component must have more than.
+
+    Returns:
+        The fields of :class:`GraphParts`; ``{"distributed": False}`` where one task
+        suffices for the whole graph.
+    """
+    encoder = widest(LaplacianEigenmaps(**request.parameters))
+    graph, leaks = open_graph(request)
+    if graph.weights is not None and len(graph.weights) and float(graph.weights.min()) <= 0:
+        raise WeightNotPositive.of(float(graph.weights.min()))
+    components, labels = connected_components(graph)
+    sizes = np.bincount(labels, minlength=components)
+    zeros = int((sizes > 1).sum())
+    inside = labels == np.argmax(sizes)
+    large = np.flatnonzero(inside).astype(np.int64)
+    wanted, extra = _eigenpairs_to_find(encoder, zeros)
+    if len(large) <= above or wanted == 0 or is_dense(len(large), wanted + extra):
+        return {"distributed": False}
+    rest = np.flatnonzero(~inside & (graph.degrees > 0)).astype(np.int64)
+    component = induced_component(graph, large)
+    cuts = [*range(0, graph.num_nodes, chunk_rows), graph.num_nodes]
+    write_array(folder / "large-nodes.npy", large)
+    write_array(folder / "rest-nodes.npy", rest)
+    return {
+        "distributed": True,
+        "leaks": leaks,
+        "edges": graph.num_edges,
+        "component": str(_keep_component(request, graph, component, folder)),
+        "num_nodes": graph.num_nodes,
+        "node_bounds": cuts,
+        "large_bounds": np.searchsorted(large, cuts).tolist(),
+        "rest_bounds": np.searchsorted(rest, cuts).tolist(),
+        "volume": float(component.weighted_degrees.sum()),
+        "wanted": wanted,
+        "extra": extra,
+        "counts": {
+            "num_components": components,
+            "num_isolated": components - zeros,
+            "num_zeros": zeros,
+        },
+        "rest": _solve_rest(encoder, graph, rest, request.seed, folder),
+    }
+
+
+def _eigenpairs_to_find(encoder: LaplacianEigenmaps, zeros: int) -> tuple[int, int]:
+    """Wanted and extra eigenpairs; none where null vectors fill all columns."""
+    dimensions, taken = int(encoder.dimensions), 0
+    if encoder.choice("null_vectors") == "keep":
+        taken = zeros if encoder.components == "merge" else 1
+    return (dimensions - taken, 1) if taken < dimensions else (0, 0)
+
+
+def _keep_component(
+    request: EncodeRequest, graph: GraphStore, component: GraphStore, folder: Path
+) -> Path:
+    """A path under which tasks find the component; a connected graph is not copied."""
+    if component is graph and request.split is None and request.graph is not None:
+        return request.graph
+    if component is graph and request.split is not None and request.fold == NO_FOLD:
+        return request.split / "train_graph"
+    component.save(folder / "component")
+    return folder / "component"
+
+
+def _solve_rest(
+    encoder: LaplacianEigenmaps,
+    graph: GraphStore,
+    nodes: npt.NDArray[np.int64],
+    seed: int,
+    folder: Path,
+) -> dict[str, Any]:
+    """Eigenvectors of the smaller components, scaled only where each has its own scale."""
+    if encoder.components == "largest" or len(nodes) == 0:
+        return {"eigenvalues": [], "residuals": [], "solvers": [], "applications": 0}
+    spectrum = encoder.find_spectrum(induced_component(graph, nodes), seed=seed)
+    shared = encoder.components == "per_component"
+    vectors = spectrum.scaled(encoder.choice("scale")) if shared else spectrum.vectors
+    write_array(folder / "rest-vectors.npy", vectors)
+    return {
+        "eigenvalues": spectrum.eigenvalues.tolist(),
+        "residuals": spectrum.residuals.tolist(),
+        "solvers": list(spectrum.solvers),
+        "applications": spectrum.applications,
+    }

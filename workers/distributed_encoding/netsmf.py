@@ -1,0 +1,229 @@
+"""DeepWalk's sampled matrix of one large graph, and its factorisation, by many tasks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from peg_core.atomic_file import write_array, write_json
+from peg_core.encoding.deepwalk import DeepWalk
+from peg_core.encoding.walks.randomised_svd import (
+    ROUNDS,
+    find_rotation,
+    largest_values,
+    num_columns,
+)
+from peg_core.graph.graph_store import index_dtype
+from workers.cluster import Cluster
+from workers.distributed_encoding.eigenmap_tasks import draw_task, gram_task, rotate_task
+from workers.distributed_encoding.encoded_graph import EncodedGraph, create_array, keep_graph
+from workers.distributed_encoding.netsmf_tasks import (
+    join_task,
+    merge_task,
+    multiply_task,
+    place_task,
+    propagate_task,
+    sample_task,
+)
+from workers.distributed_encoding.subspace_iteration import Tell
+from workers.distributed_encoding.tiled_matrix import TiledMatrix, TileLayout
+from workers.task_map import Result, Shard, Task, task_map
+from workers.tasks.encode import EncodeRequest
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RangeSizes:
+    """How large the tasks are.
+
+    Args:
+        rows: Nodes of a range, at most about.
+        samples: Samples of a range, at most about.
+        columns: Columns of a block, at most 32.
+    """
+
+    rows: int = 2**18
+    samples: int = 2**24
+    columns: int = 16
+
+
+RANGE_SIZES = RangeSizes()
+
+
+def encode_large_netsmf(
+    cluster: Cluster,
+    request: EncodeRequest,
+    *,
+    work: Path,
+    marker: Path,
+    tell: Tell = lambda _, __: None,
+    sizes: RangeSizes = RANGE_SIZES,
+) -> None:
+    """Encode a graph by ranges of its nodes; one without edges is left to one task.
+
+    The arguments are those of ``large_eigenmaps.encode_large``.
+    """
+    if marker.exists():
+        return
+    encoder = DeepWalk(**request.parameters)
+    entries = max(sizes.samples // (encoder.window * encoder.samples), 1)
+    kept = keep_graph(cluster, request, work, rows=sizes.rows, entries=entries, tell=tell)
+    if kept.num_edges == 0:
+        shutil.rmtree(work)
+        return
+    run = LargeNetsmf(cluster, encoder, kept, request.seed, work, sizes.columns, tell)
+    entries = run.build_matrix()
+    values, vectors = run.factorise()
+    chosen = largest_values(values, min(encoder.dimensions, kept.num_nodes))
+    peak = run.place(vectors, values, chosen, request.out)
+    report = encoder.describe("netsmf", entries, np.abs(values[chosen]), kept.num_nodes)
+    write_json(marker, kept.result({**report, "distributed": True}, peak))
+    shutil.rmtree(work)
+
+
+@dataclass
+class LargeNetsmf:
+    """The steps; each leaves markers in ``work``, so that a killed run goes on.
+
+    Args:
+        cluster: Where tasks run.
+        encoder: With solver netsmf.
+        kept: The graph.
+        seed: Of the run.
+        work: Folder for samples, matrix and tiles.
+        width: Columns of a block.
+        tell: Hears how far it is.
+        peak_memory_bytes: Of the largest task so far.
+    """
+
+    cluster: Cluster
+    encoder: DeepWalk
+    kept: EncodedGraph
+    seed: int
+    work: Path
+    width: int
+    tell: Tell
+    peak_memory_bytes: int = 0
+
+    def build_matrix(self) -> int:
+        """Sample, sum and join; returns the entries of the matrix."""
+        kept, samples, parts = self.kept, self.work / "samples", self.work / "parts"
+        matrix = self.work / "matrix"
+        shared: dict[str, Any] = {"kept": kept}
+        drawing = {**shared, "encoder": self.encoder, "seed": self.seed, "folder": samples}
+        self._map("sample", sample_task, kept.ranges, drawing)
+        merged = self._map(
+            "merge", merge_task, kept.ranges, {**shared, "samples": samples, "folder": parts}
+        )
+        shutil.rmtree(samples, ignore_errors=True)
+        firsts = np.cumsum([0, *(result["entries"] for result in merged)]).tolist()
+        create_array(matrix / "indptr.npy", (kept.num_nodes + 1,), np.int64)
+        create_array(matrix / "indices.npy", (firsts[-1],), index_dtype(kept.num_nodes))
+        create_array(matrix / "weights.npy", (firsts[-1],), np.float32)
+        joining = {**shared, "parts": parts, "matrix": matrix}
+        self._map("join", join_task, kept.ranges, joining, each={"first": firsts[:-1]})
+        shutil.rmtree(parts, ignore_errors=True)
+        return int(firsts[-1])
+
+    def factorise(self) -> tuple[Array, TiledMatrix]:
+        """Ritz values of the matrix and their vectors, after a fixed number of rounds."""
+        count = num_columns(min(self.encoder.dimensions, self.kept.num_nodes), self.kept.num_nodes)
+        layout = TileLayout(self.kept.bounds, count, min(self.width, count))
+        before = TiledMatrix.within(layout, self.work / "round-0" / "vectors")
+        shared = {"matrix": before, "seed": self.seed}
+        self._map("draw", draw_task, layout.chunks, shared, key="chunk")
+        values: Array = np.zeros(count)
+        for number in range(1, ROUNDS + 1):
+            values, before = self._round(number, layout, before)
+        return values, before
+
+    def _round(
+        self, number: int, layout: TileLayout, before: TiledMatrix
+    ) -> tuple[Array, TiledMatrix]:
+        folder = self.work / f"round-{number}"
+        product, image, after = (
+            TiledMatrix.within(layout, folder / name) for name in ("product", "image", "vectors")
+        )
+        tiles = {"before": before, "product": product, "image": image}
+        shared: dict[str, Any] = {"matrix": self.work / "matrix", **tiles}
+        self._map(f"multiply-{number}", multiply_task, layout.blocks, shared, key="block")
+        sums = [folder / "sums" / f"chunk-{chunk:05d}.npy" for chunk in layout.chunks]
+        shared = {"columns": product, "image": image, "first": 0}
+        self._map(
+            f"gram-{number}", gram_task, layout.chunks, shared, key="chunk", each={"out": sums}
+        )
+        rotation, found = folder / "rotation.npy", folder / "values.npy"
+        if not rotation.exists():  # once: tasks of a resumed run must use the same
+            overlaps, images = sum(np.load(file) for file in sums)
+            values, turn = find_rotation(overlaps, images)
+            write_array(found, values)
+            write_array(rotation, turn)
+        shared = {"columns": product, "rotated": after, "rotation": rotation, "first": 0}
+        shared["kind"] = "float32"
+        self._map(f"rotate-{number}", rotate_task, layout.chunks, shared, key="chunk")
+        for name in ("product", "image"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        shutil.rmtree(self.work / f"round-{number - 1}" / "vectors", ignore_errors=True)
+        values = np.load(found)
+        return values, after
+
+    def place(self, vectors: TiledMatrix, values: Array, chosen: Any, out: Path) -> int:
+        """Write the positions; returns the memory of the largest task."""
+        if self.encoder.propagate:
+            smooth = replace(vectors, folders=(self.work / "smooth",) * len(vectors.folders))
+            shared: dict[str, Any] = {"graph": self.kept.graph, "before": vectors, "after": smooth}
+            blocks = vectors.layout.blocks
+            self._map("propagate", propagate_task, blocks, shared, key="block")
+            vectors = smooth
+        file = self.work / "positions.npy"
+        if not out.exists():
+            create_array(file, (self.kept.num_nodes, self.encoder.dimensions), np.float32)
+        shared = {
+            "kept": self.kept,
+            "table": vectors,
+            "columns": tuple(chosen.tolist()),
+            "factors": tuple(np.sqrt(np.abs(values[chosen])).tolist()),
+            "rows": self.encoder.rows,
+            "out": file,
+        }
+        self._map("place", place_task, vectors.layout.chunks, shared, key="chunk")
+        if file.exists():  # else a run that was killed here has moved it
+            out.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(file, out)
+        return self.peak_memory_bytes
+
+    def _map(
+        self,
+        name: str,
+        task: Task,
+        numbers: range,
+        shared: dict[str, Any],
+        *,
+        key: str = "number",
+        each: dict[str, list[Any]] | None = None,
+    ) -> list[Result]:
+        """Run a task for every number; ``each`` holds arguments that differ."""
+        shards = [
+            Shard(
+                f"{name}-{number:05d}",
+                {**shared, key: number, **{k: v[number] for k, v in (each or {}).items()}},
+            )
+            for number in numbers
+        ]
+        results = task_map(
+            self.cluster,
+            task,
+            shards,
+            markers=self.work / "done",
+            on_progress=lambda progress: self.tell(name, progress),
+        )
+        peaks = [result["peak_memory_bytes"] for result in results]
+        self.peak_memory_bytes = max(self.peak_memory_bytes, *peaks)
+        return results

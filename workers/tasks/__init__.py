@@ -1,0 +1,1 @@
+"""Ray tasks, one file per stage."""

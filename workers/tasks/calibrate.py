@@ -1,0 +1,57 @@
+"""Calibration as a Ray task: the validation pairs are scored, a line is fitted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from peg_core.atomic_file import atomic_path
+from peg_core.graph.node_ids import NodeIds
+from peg_core.metrics.calibration import Calibration, fit_logistic
+from peg_core.metrics.reliability import expected_calibration_error, reliability_sums
+from peg_core.splits.split_store import SplitStore
+from workers.task_map import Result
+from workers.tasks.model_scorer import ScorerRequest
+
+
+def calibrate_task(
+    scorer: ScorerRequest, split: Path, nodes: Path, columns: tuple[str, str], out: Path
+) -> Result:
+    """Write ``calibration.json`` and the validation pairs with their scores.
+
+    Args:
+        nodes: Folder of the ingested graph, for the ids.
+    """
+    pairs = SplitStore(split).held_out("valid")
+    logits = scorer.open().logits(pairs.source, pairs.target)
+    calibration = fit_logistic(logits, pairs.label)
+    chance = calibration.probabilities(logits)
+    node_ids = NodeIds.open(nodes)
+    table = pa.table(
+        {
+            columns[0]: node_ids.take(pairs.source),
+            columns[1]: node_ids.take(pairs.target),
+            "score": chance,
+            "logit": logits,
+            "label": pairs.label,
+        }
+    )
+    with atomic_path(out / "valid_pairs.parquet") as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+    calibration.save(out)
+    untouched = Calibration(1.0, 0.0, calibration.prior).probabilities(logits)
+    return {
+        "slope": calibration.slope,
+        "intercept": calibration.intercept,
+        "prior": calibration.prior,
+        "pairs": len(logits),
+        "error_before": _error(untouched, pairs.label),
+        "error": _error(chance, pairs.label),
+    }
+
+
+def _error(chance: np.ndarray, labels: np.ndarray) -> float:
+    return expected_calibration_error(reliability_sums(chance, labels))

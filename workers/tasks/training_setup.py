@@ -1,0 +1,140 @@
+"""Brings together what a training worker needs: model, optimizer, views of the graph."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from ray.train.torch import prepare_model
+
+from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.node_features import NodeFeatures
+from peg_core.models import MODELS
+from peg_core.models.link_predictor import LinkPredictor, ModelSpec
+from peg_core.random_streams import stream_seed
+from peg_core.sampling.neighbor_sampler import NeighborSampler
+from peg_core.sampling.pyg_sampler import PygNeighborSampler
+from peg_core.splits.fold_graph import open_fold_graph
+from peg_core.splits.leak_check import require_no_leaks
+from peg_core.splits.split_store import NO_FOLD, SplitStore
+from peg_core.training.graph_view import FullView, GraphView
+from peg_core.training.link_schedule import LinkSchedule, Share
+from peg_core.training.link_trainer import LinkTrainer, PairLogits
+from peg_core.training.sampled_view import SampledView
+from peg_core.training.step_source import FullGraphSource, SampledSource, StepSource
+from workers.tasks.encode import load_positions
+
+if TYPE_CHECKING:
+    from workers.tasks.train import TrainRequest
+
+View = TypeVar("View", bound=GraphView)
+
+# `auto` embeds the whole graph in every step up to this many edges.
+MOST_FULL_EDGES = 1_000_000
+# Validation after every epoch ranks this many pairs at most: more would tell no more.
+MOST_VALID_PAIRS = 2_000_000
+
+
+def build_trainer(
+    request: TrainRequest, share: Share, device: torch.device
+) -> tuple[LinkTrainer, ModelSpec]:
+    """Everything that the loop needs; the same in every worker but for its share."""
+    split = SplitStore(request.split)
+    features = NodeFeatures.open(request.features)
+    spec = _spec(request, split, features)
+    torch.manual_seed(stream_seed(seed=request.seed, purpose="initial weights"))
+    model = MODELS[request.kind](spec)
+    network: torch.nn.Module = prepare_model(PairLogits(model))
+    if request.compile:
+        network = torch.compile(network)  # type: ignore[assignment]
+    trainer = LinkTrainer(
+        network,
+        torch.optim.Adam(network.parameters(), lr=request.lr, weight_decay=request.weight_decay),
+        _source(request, split, features, model, share),
+        split.held_out("valid", most=MOST_VALID_PAIRS),
+        seed=request.seed,
+        device=device,
+        objective=request.objective,
+        metric=request.metric,
+        accumulate=request.accumulate,
+        average=request.average,
+    )
+    return trainer, spec
+
+
+def is_sampled(request: TrainRequest, graph: GraphStore) -> bool:
+    """Whether steps see samples of the graph."""
+    if request.batching == "auto":
+        return graph.num_edges > MOST_FULL_EDGES
+    return request.batching == "sampled"
+
+
+def _source(
+    request: TrainRequest,
+    split: SplitStore,
+    features: NodeFeatures,
+    model: LinkPredictor,
+    share: Share,
+) -> StepSource:
+    sampled = is_sampled(request, split.train_graph())
+    schedule = LinkSchedule(
+        split,
+        folds=request.folds,
+        seed=request.seed,
+        share=share,
+        batch_size=request.batch_size if sampled else None,
+        negatives=request.negatives,
+        negatives_per_link=request.negatives_per_link,
+    )
+
+    def view(kind: type[View], graph: GraphStore, fold: int) -> View:
+        require_no_leaks(graph, split.hidden_links(fold), place="the messages of training")
+        return kind.of(graph, _positions(request, graph, fold), features, model)
+
+    @cache
+    def full_view_of(fold: int) -> FullView:
+        return view(FullView, split.graph_without(fold), fold)
+
+    @lru_cache(maxsize=3)  # the folds come one after the other
+    def sampled_view_of(fold: int) -> SampledView:
+        return view(SampledView, open_fold_graph(split, fold, request.scratch), fold)
+
+    if not sampled:
+        return FullGraphSource(schedule, full_view_of)
+    return SampledSource(
+        schedule,
+        sampled_view_of,
+        sampler=PygNeighborSampler if request.sampler == "pyg" else NeighborSampler,
+        fan_outs=request.fan_outs,
+        seed=request.seed,
+    )
+
+
+def _spec(request: TrainRequest, split: SplitStore, features: NodeFeatures) -> ModelSpec:
+    graph = split.train_graph()
+    positions = _positions(request, graph, NO_FOLD)
+    return ModelSpec(
+        kind=request.kind,
+        preset=request.preset,
+        in_channels=features.width(positions),
+        num_encodings=request.num_encodings,
+        hidden=request.hidden,
+        layers=request.layers,
+        head=request.head,
+        gate=request.gate,
+        dropout=request.dropout,
+        head_width=request.head_width,
+        encoding_widths=[z.shape[1] for z in positions],
+        learned_nodes=graph.num_nodes if features.kind == "learned" else 0,
+    )
+
+
+def _positions(
+    request: TrainRequest, graph: GraphStore, fold: int
+) -> list[npt.NDArray[np.float32]]:
+    return load_positions(
+        request.positions, request.num_encodings, num_nodes=graph.num_nodes, fold=fold
+    )
