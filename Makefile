@@ -3,11 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# ARGS reaches the underlying command: make test ARGS="-m 'not slow'"
+# ARGS reaches the underlying command: make test ARGS="-k checkpoint"
 ARGS ?=
+# Two processes, a file of tests to one of them: kernels are compiled side by side.
+QUICK := -n 2 --dist loadfile -m "not slow and not ray and not data"
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench clean
+.PHONY: help install demo quick test check format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -34,8 +36,20 @@ $(DEMO_DATA)/edges.parquet: | $(STAMP)
 demo: $(STAMP) $(DEMO_DATA)/edges.parquet ## generate a graph, run the quickstart to scores and a report
 	$(BIN)/peg run configs/quickstart.yaml $(ARGS)
 
-test: $(STAMP) ## run every test (ARGS="-m 'not slow and not ray'" for the quick part)
+quick: $(STAMP) ## run the quick part of the tests, in less than two minutes
+	@start=$$(date +%s); $(BIN)/python -m pytest $(QUICK) $(ARGS); code=$$?; \
+		echo "quick part: $$(($$(date +%s) - start)) s"; exit $$code
+
+# Measuring makes the quick part half as slow again, so the rest is run without. Chosen tests
+# (ARGS) are run as they are.
+test: $(STAMP) ## run every test and print the coverage of the quick part (ARGS chooses tests)
+ifeq ($(strip $(ARGS)),)
+	$(BIN)/python -m pytest $(QUICK) --cov --cov-report=
+	$(BIN)/python -m pytest -m "slow or ray or data"
+	@echo "coverage of the quick part: $$($(BIN)/coverage report --format=total) %"
+else
 	$(BIN)/python -m pytest $(ARGS)
+endif
 
 check: $(STAMP) ## lint, format, types, import directions
 	$(BIN)/ruff check .
@@ -51,5 +65,5 @@ bench: $(STAMP) ## run every benchmark, each beside its peer
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean: ## remove .venv, caches and the demo's data and runs
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis runs/quickstart $(DEMO_DATA)
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage runs/quickstart $(DEMO_DATA)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -14,9 +14,9 @@ import time
 
 import torch
 
+from peg_core.kernels.pair_structure import NUM_STRUCTURAL
 from peg_core.models.heads import MLPHead
-from peg_core.models.structural_features import NUM_STRUCTURAL
-from workers.heap import freed_memory_kept
+from workers.tasks.heap import freed_memory_kept
 
 
 def milliseconds(pairs: int, hidden: int, repeats: int) -> float:

@@ -47,10 +47,19 @@ import json, sys, time
 from pathlib import Path
 from peg_core.graph.edge_rows import EdgeColumns
 from peg_core.graph.node_table import NodeColumns
-from workers.cluster import Cluster, ClusterSettings
-from workers.tasks.ingest import IngestRequest, ingest
-from workers.task_map import Shard, task_map
-import numpy as np
+from workers.cluster import Cluster
+from workers.cluster_settings import ClusterSettings
+from peg_core.graph.graph_store import GraphStore
+from pipeline.run.stage import StageContext
+from pipeline.run.stage_inputs import StageInputs
+from pipeline.stages.ingestion import Ingestion
+from workers.artifact_ref import ArtifactRef
+from workers.task_map import Shard, TaskMap
+from workers.tasks.ingest import IngestRequest
+
+class Silent:
+    def update(self, done, total, note=""):
+        pass
 
 def ready() -> dict:
     import workers.tasks.ingest
@@ -60,11 +69,14 @@ workers = int(sys.argv[3])
 cluster = Cluster(ClusterSettings(workers=workers, task_memory_bytes=int(sys.argv[4])))
 folder = Path(sys.argv[2])
 # Ray's processes are up and have imported their modules before the clock starts
-task_map(cluster, ready, [Shard(str(i)) for i in range(2 * workers)], markers=folder / "ready")
+tasks = TaskMap(cluster, folder / "ready")
+tasks.map(ready, [Shard(str(i)) for i in range(2 * workers)])
 columns = EdgeColumns("src", "dst")
-request = IngestRequest([sys.argv[1]], columns, "sum", "error", None, NodeColumns(), folder)
+out = ArtifactRef.of_folder(folder, GraphStore)
+request = IngestRequest([sys.argv[1]], columns, "sum", "error", None, NodeColumns(), out)
+context = StageContext(None, out, StageInputs({}), tasks, Silent(), None)
 start = time.perf_counter()
-counts = ingest(cluster, request, lambda *_: None)
+counts = Ingestion.prepare(context, request).run()
 print(json.dumps({"seconds": time.perf_counter() - start, "edges": counts["edges"]}))
 cluster.close()
 """

@@ -31,22 +31,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from peg_core.artifacts import EmbeddedGraph, Embeddings, Positions, TrainedModel
 from peg_core.generators.random_graphs import RecursiveMatrix
 from peg_core.generators.synthetic_tables import sample_candidates
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
-from peg_core.inference.candidate_batch import ScoreColumns
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.models.link_predictor import ModelSpec
-from peg_core.models.model_file import load_model, save_model
 from peg_core.models.peg import PEG
+from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import ScoreConfig
-from pipeline.stages.score import score_candidates
-from workers.cluster import Cluster, ClusterSettings
-from workers.task_map import Shard, task_map
-from workers.tasks.encode import positions_file
-from workers.tasks.score import ScoreRequest
+from pipeline.run.stage import StageContext
+from pipeline.run.stage_inputs import StageInputs
+from pipeline.stages import score as score_stage
+from workers.artifact_ref import ArtifactFolder, ArtifactRef
+from workers.cluster import Cluster
+from workers.cluster_settings import ClusterSettings
+from workers.task_map import Shard, TaskMap
 
 DIMENSIONS = 128
 HEADS = {"linear": "faithful", "structural": "best"}
@@ -70,13 +72,13 @@ def prepare(folder: Path, nodes: int) -> None:
     graph.save(folder)
     NodeIds(pa.array(np.arange(nodes))).save(folder)
     rng = np.random.default_rng(0)
-    positions_file(folder, 0).parent.mkdir()
-    for file in (positions_file(folder, 0), folder / "layer-1.npy"):
-        np.save(file, rng.standard_normal((nodes, DIMENSIONS), dtype=np.float32))
-    np.save(folder / "components.npy", connected_components(graph)[1])
+    Positions(folder).write(rng.standard_normal((nodes, DIMENSIONS), dtype=np.float32), 0)
+    embeddings = Embeddings(folder)
+    np.save(embeddings.layer_file(1), rng.standard_normal((nodes, DIMENSIONS), dtype=np.float32))
+    embeddings.write_components(connected_components(graph)[1])
     for head, preset in HEADS.items():
         torch.manual_seed(0)
-        save_model(PEG(ModelSpec("peg", preset, 2, 1, DIMENSIONS)), folder / head)
+        TrainedModel(folder / head).save(PEG(ModelSpec("peg", preset, 2, 1, DIMENSIONS)))
 
 
 def write_candidates(folder: Path, nodes: int, pairs: int) -> None:
@@ -117,13 +119,8 @@ def gather_and_sum(x: Any, z: Any, source: Any, target: Any, out: Any) -> None:
 
 
 def open_scorer(folder: Path, head: str) -> PairScorer:
-    return PairScorer(
-        load_model(folder / head),
-        GraphStore.open(folder),
-        np.load(folder / "layer-1.npy", mmap_mode="r"),
-        [np.load(positions_file(folder, 0), mmap_mode="r")],
-        np.load(folder / "components.npy", mmap_mode="r"),
-    )
+    embedded = EmbeddedGraph.of(GraphStore.open(folder), Positions(folder), Embeddings(folder))
+    return embedded.scorer(TrainedModel(folder / head))
 
 
 def best_rate(pairs: int, work: Any) -> float:
@@ -138,7 +135,7 @@ def best_rate(pairs: int, work: Any) -> float:
 
 def measure_memory(folder: Path, head: str) -> float:
     x = np.load(folder / "layer-1.npy")
-    z = np.load(positions_file(folder, 0))
+    z = np.load(Positions(folder).file(0))
     del head
     source, target = random_pairs(len(x), IN_MEMORY_PAIRS)
     out = np.empty(len(source), dtype=np.float32)
@@ -202,13 +199,17 @@ def measure_stage(folder: Path, head: str) -> float:
     out = folder / f"scores-{head}"
     arguments = {"folder": str(folder), "head": head}
     shards = [Shard(str(i), arguments) for i in range(4)]
-    task_map(cluster, ready, shards, markers=out / "ready")
-    score = ScoreConfig(candidates=str(folder / "candidates"))
-    request = ScoreRequest(
-        folder, folder, folder, folder / head, folder / "layer-1.npy", 1, ScoreColumns()
+    TaskMap(cluster, out / "ready").map(ready, shards)
+    config = PipelineConfig.model_construct(
+        score=ScoreConfig(candidates=str(folder / "candidates"))
     )
+    given = ArtifactRef.of_folder(folder, ArtifactFolder)
+    model = ArtifactRef.of_folder(folder / head, TrainedModel)
+    inputs = StageInputs(dict.fromkeys(("ingest", "encode_all", "embed_all"), given), model)
+    tasks = TaskMap(cluster, out / "done")
+    made = ArtifactRef.of_folder(out, ArtifactFolder)
     start = time.perf_counter()
-    result = score_candidates(cluster, request, score, out, Silent())
+    result = score_stage.run(StageContext(config, made, inputs, tasks, Silent(), None))
     seconds = time.perf_counter() - start
     cluster.close()
     shutil.rmtree(out)

@@ -31,10 +31,12 @@ from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import NodeFeatures
 from peg_core.models.link_predictor import ModelSpec
 from peg_core.models.peg import PEG
-from peg_core.splits.split_store import LabelledPairs, SplitStore
+from peg_core.splits.held_out_pairs import HeldOutPairs
+from peg_core.splits.split_store import SplitStore
 from peg_core.training.link_schedule import LinkSchedule
 from peg_core.training.link_trainer import LinkTrainer, PairLogits
 from peg_core.training.sampled_view import SampledView
+from peg_core.training.settings import Optimisation
 from peg_core.training.step_source import SampledSource
 
 WIDTH = 128
@@ -124,7 +126,7 @@ def run_ours(
     view = SampledView.of(split.train_graph(), [z], NodeFeatures("node", x), model)
     schedule = LinkSchedule(split, folds=1, seed=0, batch_size=options.batch)
     source = SampledSource(schedule, lambda _: view, fan_outs=FAN_OUTS, seed=0)
-    pairs = LabelledPairs(np.array([0, 0]), np.array([1, 2]), np.array([1, 0], np.uint8))
+    pairs = HeldOutPairs(np.array([0, 0]), np.array([1, 2]), np.array([1, 0], np.uint8))
     trainer = LinkTrainer(
         PairLogits(model),
         torch.optim.Adam(model.parameters(), lr=0.01),
@@ -132,6 +134,7 @@ def run_ours(
         pairs,
         seed=0,
         device=torch.device("cpu"),
+        optimisation=Optimisation(average=0.0),
     )
     trainer.network.train()
     start = 0.0

@@ -34,7 +34,8 @@ def write_split(folder: Path, nodes: int, edges: int) -> int:
     """A split of an R-MAT graph, positions and features, as the pipeline leaves them."""
     from peg_core.generators.random_graphs import RecursiveMatrix
     from peg_core.graph.graph_store import GraphStore
-    from peg_core.splits.split_store import LabelledPairs, SplitStore
+    from peg_core.splits.held_out_pairs import HeldOutPairs
+    from peg_core.splits.split_store import SplitStore
 
     pieces = list(RecursiveMatrix(nodes, edges).chunks(seed=0))
     ends = [np.concatenate([getattr(p, end) for p in pieces]) for end in ("source", "target")]
@@ -47,7 +48,7 @@ def write_split(folder: Path, nodes: int, edges: int) -> int:
         pairs = rng.integers(0, nodes, (2, graph.num_edges // 10))
         pairs = pairs[:, ~graph.contains(*pairs)]
         label = (np.arange(pairs.shape[1]) < pairs.shape[1] // 2).astype(np.uint8)
-        split.write_held_out(part, LabelledPairs(*pairs, label))
+        split.write_held_out(part, HeldOutPairs(*pairs, label))
     for name in ("positions", "features"):
         np.save(folder / f"{name}.npy", rng.normal(size=(nodes, WIDTH)).astype(np.float32))
     return graph.num_edges
@@ -65,6 +66,7 @@ def run_ours(folder: Path, steps: int) -> None:
     from peg_core.training.link_schedule import LinkSchedule
     from peg_core.training.link_trainer import LinkTrainer, PairLogits
     from peg_core.training.sampled_view import SampledView
+    from peg_core.training.settings import Optimisation
     from peg_core.training.step_source import SampledSource
     from workers.tasks.training_setup import MOST_VALID_PAIRS
 
@@ -74,7 +76,7 @@ def run_ours(folder: Path, steps: int) -> None:
 
     def view_of(fold: int) -> SampledView:
         graph = open_fold_graph(split, fold, folder / "scratch")
-        require_no_leaks(graph, split.hidden_links(fold), place="the messages")
+        require_no_leaks(graph, split.hidden_links(fold), found_in="the messages")
         return SampledView.of(graph, [z], NodeFeatures("node", x), model)
 
     schedule = LinkSchedule(split, folds=FOLDS, seed=0, batch_size=1024)
@@ -85,6 +87,7 @@ def run_ours(folder: Path, steps: int) -> None:
         split.held_out("valid", most=MOST_VALID_PAIRS),
         seed=0,
         device=torch.device("cpu"),
+        optimisation=Optimisation(average=0.0),
     )
     trainer.network.train()
     for step in itertools.islice(trainer.source.steps(0), steps):

@@ -93,9 +93,9 @@ class LeakFound(PegError):
     """A held-out link reached something the model learns from."""
 
     @classmethod
-    def of(cls, *, part: str, place: str, count: int) -> Self:
+    def of(cls, *, part: str, found_in: str, count: int) -> Self:
         return cls(
-            f"{count:,} {part} link(s) stand in {place}, none may; "
+            f"{count:,} {part} link(s) stand in {found_in}, none may; "
             "the split artifact is not trustworthy: run again with `--force split`"
         )
 

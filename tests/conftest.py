@@ -20,7 +20,8 @@ from peg_core.graph.graph_store import GraphStore
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.progress import RunDisplay
 from pipeline.run.runner import run_pipeline
-from workers.cluster import Cluster, ClusterSettings
+from workers.cluster import Cluster
+from workers.cluster_settings import ClusterSettings
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 # Before Ray starts, so that its workers inherit them: keys for the S3 server on loopback.

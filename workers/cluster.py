@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numba
@@ -18,6 +17,7 @@ import pyarrow
 import ray
 
 from peg_core.errors import PegError
+from workers.cluster_settings import ClusterSettings
 
 # Set before a worker imports anything: BLAS threads that fight for a core spin.
 THREAD_VARIABLES = (
@@ -41,36 +41,11 @@ class ClusterUnreachable(PegError):
         )
 
 
-@dataclass(frozen=True)
-class ClusterSettings:
-    """Where the work is done; never part of a fingerprint."""
-
-    address: str | None = None
-    workers: int = 2
-    train_workers: int | tuple[int, int] = 1
-    cpus_per_worker: int = 1
-    gpus_per_worker: float = 0
-    task_memory_bytes: int = 2 * 10**9
-    retries: int = 3
-    distribute_encoding_above: int = 2_000_000
-
-    @property
-    def most_train_workers(self) -> int:
-        """Workers of a training that finds room for all."""
-        wanted = self.train_workers
-        return wanted if isinstance(wanted, int) else max(wanted)
-
-
 class Cluster:
-    """Starts or joins Ray when the first task needs it, and leaves at the end.
-
-    Attributes:
-        retries_seen: Tasks that had to run again because a worker or node was lost.
-    """
+    """Starts or joins Ray when the first task needs it, and leaves at the end."""
 
     def __init__(self, settings: ClusterSettings) -> None:
         self.settings = settings
-        self.retries_seen = 0
         self._connected = False
 
     def connect(self) -> None:

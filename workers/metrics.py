@@ -12,11 +12,11 @@ TAGS = ("pipeline", "stage")
 # Prometheus sees them as ray_peg_stage_...
 DESCRIPTIONS = {
     "seconds": "Duration of the stage when it last ran.",
-    "rows": "Rows, pairs, links or nodes that the stage went through.",
-    "rows_per_second": "Rows a second over the whole stage.",
+    "rows": "Rows, pairs, links or nodes that the stage processed.",
+    "rows_per_second": "Rows per second over the whole stage.",
     "bytes_written": "Bytes of the artifact.",
     "peak_memory_bytes": "Memory of the largest process that took part.",
-    "retries": "Tasks run again because a worker or node was lost.",
+    "retries": "Tasks that ran again because a worker or node was lost.",
 }
 
 

@@ -82,7 +82,7 @@ class NodeCache:
         shutil.rmtree(trash, ignore_errors=True)
 
     def evict(self) -> list[str]:
-        """Remove entries nobody uses, oldest use first, until the limit is kept."""
+        """Remove unused entries, the least recently used first, until the limit is kept."""
         shutil.rmtree(self.folder / "trash", ignore_errors=True)
         sizes = {name: _size(self.path(name)) for name in self._names()}
         total = sum(sizes.values())

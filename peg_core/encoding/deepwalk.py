@@ -12,8 +12,8 @@ from peg_core.encoding.encoder import Encoding, ResumableEncoder
 from peg_core.encoding.parameter_checks import (
     require_at_least,
     require_choice,
+    require_encodable,
     require_positive,
-    require_walkable,
 )
 from peg_core.encoding.row_length import Rows, place_rows
 from peg_core.encoding.walks.netmf import exact_matrix
@@ -103,7 +103,7 @@ class DeepWalk(ResumableEncoder):
 
     def solve(self, graph: GraphStore, *, seed: int, checkpoint: Path | None = None) -> Encoding:
         """Positions, [num_nodes, dimensions]; missing columns are zero and said in the report."""
-        require_walkable(graph)
+        require_encodable(graph)
         solver = self.choose_solver(graph.num_nodes)
         if solver == "sgns":
             return encode_by_walks(

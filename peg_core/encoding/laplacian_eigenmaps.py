@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from peg_core.encoding.encoder import Encoder, Encoding
+from peg_core.encoding.parameter_checks import require_encodable
 from peg_core.encoding.spectral.component_spectra import NullColumns, solve_spectra
 from peg_core.encoding.spectral.eigengap import choose_dimensions
 from peg_core.encoding.spectral.solver import SOLVERS, Solver, SolverOptions
 from peg_core.encoding.spectral.spectrum import ComponentMode, Spectrum, assemble_spectrum
 from peg_core.encoding.spectral.spectrum_report import describe_spectrum
-from peg_core.errors import GraphTooSmall, PegError
 from peg_core.graph.graph_store import FloatArray, GraphStore
 
 Preset = Literal["best", "paper"]
@@ -117,10 +117,7 @@ class LaplacianEigenmaps(Encoder):
             start: Eigenvectors of a similar graph on the same nodes,
                 [num_nodes, any]; new nodes from ``start_vectors``.
         """
-        if graph.num_nodes < 2:
-            raise GraphTooSmall.for_encoding(needed=2, found=graph.num_nodes)
-        if graph.weights is not None and len(graph.weights) and float(graph.weights.min()) <= 0:
-            raise WeightNotPositive.of(float(graph.weights.min()))
+        require_encodable(graph)
         most = self.largest_dimensions if self.dimensions == AUTO else int(self.dimensions)
         spectra = solve_spectra(
             graph,
@@ -162,14 +159,3 @@ class LaplacianEigenmaps(Encoder):
         choices = {name: self.choice(name) for name in ("null_vectors", "scale", "rows")}
         facts = describe_spectrum(spectrum, tolerance=self.tolerance)
         return {**facts, **choices, "mode": self.components}
-
-
-class WeightNotPositive(PegError):
-    """An edge weight that no Laplacian can use."""
-
-    @classmethod
-    def of(cls, weight: float) -> WeightNotPositive:
-        return cls(
-            f"the smallest edge weight is {weight}, needed are positive ones; "
-            "drop such edges, or shift the weights before ingestion"
-        )

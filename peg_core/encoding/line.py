@@ -12,8 +12,8 @@ from peg_core.encoding.encoder import Encoding, ResumableEncoder
 from peg_core.encoding.parameter_checks import (
     require_at_least,
     require_choice,
+    require_encodable,
     require_positive,
-    require_walkable,
 )
 from peg_core.encoding.row_length import Rows, place_rows
 from peg_core.encoding.walks.walk_encoding import describe_training, encode_without_edges
@@ -68,7 +68,7 @@ class Line(ResumableEncoder):
 
     def solve(self, graph: GraphStore, *, seed: int, checkpoint: Path | None = None) -> Encoding:
         """Positions, [num_nodes, dimensions], and the loss of every pass."""
-        require_walkable(graph)
+        require_encodable(graph)
         if graph.num_edges == 0:
             return encode_without_edges(graph, self.dimensions)
         halves: list[FloatArray] = []

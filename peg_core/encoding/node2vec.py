@@ -10,8 +10,8 @@ from peg_core.encoding.encoder import Encoding, ResumableEncoder
 from peg_core.encoding.parameter_checks import (
     require_at_least,
     require_choice,
+    require_encodable,
     require_positive,
-    require_walkable,
 )
 from peg_core.encoding.row_length import Rows
 from peg_core.encoding.walks.random_walks import WalkRule
@@ -80,7 +80,7 @@ class Node2Vec(ResumableEncoder):
 
     def solve(self, graph: GraphStore, *, seed: int, checkpoint: Path | None = None) -> Encoding:
         """Positions, [num_nodes, dimensions], and the loss of every pass."""
-        require_walkable(graph)
+        require_encodable(graph)
         return encode_by_walks(
             graph, self.skip_gram, self.walk_rule, rows=self.rows, seed=seed, folder=checkpoint
         )

@@ -1,12 +1,11 @@
-"""Checks that the parameters of several encoders share."""
+"""What several encoders ask of their parameters and of a graph."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from peg_core.encoding.laplacian_eigenmaps import WeightNotPositive
-from peg_core.errors import GraphTooSmall
+from peg_core.errors import GraphTooSmall, PegError
 from peg_core.graph.graph_store import GraphStore
 
 
@@ -32,9 +31,20 @@ def require_choice(parameters: object, name: str, known: tuple[str, ...]) -> Non
         raise ValueError(f"{name} is {getattr(parameters, name)!r}, needed is one of {known}")
 
 
-def require_walkable(graph: GraphStore) -> None:
-    """Raise where walks are not defined: too few nodes, or weights that are no chances."""
+def require_encodable(graph: GraphStore) -> None:
+    """Raise where no encoding is defined: too few nodes, or weights that are not positive."""
     if graph.num_nodes < 2:
         raise GraphTooSmall.for_encoding(needed=2, found=graph.num_nodes)
     if graph.weights is not None and len(graph.weights) and float(graph.weights.min()) <= 0:
         raise WeightNotPositive.of(float(graph.weights.min()))
+
+
+class WeightNotPositive(PegError):
+    """An edge weight that no encoder can use."""
+
+    @classmethod
+    def of(cls, weight: float) -> WeightNotPositive:
+        return cls(
+            f"the smallest edge weight is {weight}, needed are positive ones; "
+            "drop such edges, or shift the weights before ingestion"
+        )

@@ -16,8 +16,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from peg_core.errors import ConfigError
-from peg_core.kernels.generator_kernels import Int64Array, Scramble, UInt64Array
+from peg_core.kernels.generator_kernels import Int64Array, UInt64Array
 from peg_core.random_streams import stream_seed
+from peg_core.scramble import Scramble
 
 # Part of the result: another chunk size draws other edges from the same seed.
 CHUNK_ROWS = 2**20

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from peg_core.errors import ConfigError
 from peg_core.generators.edge_generator import EdgeChunk, check_nodes, check_seed
-from peg_core.kernels.generator_kernels import Int64Array, Scramble
+from peg_core.kernels.generator_kernels import Int64Array
 from peg_core.random_streams import random_stream
+from peg_core.scramble import Scramble
 
 Float32Array = npt.NDArray[np.float32]
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from peg_core.errors import ArtifactMismatch, PegError
+from peg_core.kernels.sorted_rows import entry_index
 
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.floating[Any]]
@@ -156,7 +157,7 @@ class GraphStore:
     def open(cls, path: Path | str) -> GraphStore:
         """Map the arrays in the folder ``path``."""
         path = Path(path)
-        if not (path / "indptr.npy").exists():
+        if not is_graph_store(path):
             raise PegError(f"{path} is not a graph store: it has no indptr.npy")
         indptr = np.load(path / "indptr.npy", mmap_mode="r")
         indices = np.load(path / "indices.npy", mmap_mode="r")
@@ -175,6 +176,17 @@ class GraphStore:
         raise TypeError("a GraphStore is opened by path in each process, it is not pickled")
 
 
+def is_graph_store(folder: Path) -> bool:
+    """Whether a folder holds a graph that can be opened."""
+    return (folder / "indptr.npy").exists()
+
+
+def load_times(folder: Path) -> npt.NDArray[Any] | None:
+    """When each entry of a graph store came, memory-mapped; None where nobody said."""
+    file = folder / "times.npy"
+    return np.load(file, mmap_mode="r") if file.exists() else None
+
+
 def index_dtype(num_nodes: int) -> type[np.int32] | type[np.int64]:
     """The narrowest index type that addresses ``num_nodes`` nodes."""
     return np.int32 if num_nodes < 2**31 else np.int64
@@ -190,27 +202,14 @@ def _check_ends(source: IntArray, target: IntArray, num_nodes: int) -> None:
             )
 
 
-@numba.njit(cache=True, nogil=True)
-def entry_place(indptr: IntArray, indices: IntArray, row: int, column: int) -> int:
-    """Where the entry (row, column) stands, or would stand if the row had it."""
-    low, high = indptr[row], indptr[row + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if indices[middle] < column:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 @numba.njit(cache=True, parallel=True)
 def _contains(
     indptr: IntArray, indices: IntArray, source: IntArray, target: IntArray
 ) -> npt.NDArray[np.bool_]:
     found = np.zeros(len(source), dtype=np.bool_)
     for i in numba.prange(len(source)):
-        place = entry_place(indptr, indices, source[i], target[i])
-        found[i] = place < indptr[source[i] + 1] and indices[place] == target[i]
+        entry = entry_index(indptr, indices, source[i], target[i])
+        found[i] = entry < indptr[source[i] + 1] and indices[entry] == target[i]
     return found
 
 

@@ -72,9 +72,19 @@ class NodeFeatures:
         write_json(folder / "features.json", {"kind": kind, "learned_width": learned_width})
 
 
+def table_file(folder: Path) -> Path:
+    """Where the table of features is, if the kind has one."""
+    return folder / "features.npy"
+
+
+def transform_file(folder: Path) -> Path:
+    """Where the transform that was fitted to make the table is, if there is one."""
+    return folder / "transform.safetensors"
+
+
 def load_features(folder: Path) -> Block | None:
     """The array ``features.npy`` of a folder, memory-mapped, or None where there is none."""
-    file = folder / "features.npy"
+    file = table_file(folder)
     # copy-on-write: tensors share it between views and processes, none can change the file
     return np.load(file, mmap_mode="c") if file.exists() else None
 

@@ -114,6 +114,11 @@ class NodeIds:
         }
         return cls(pq.read_table(folder / "node_ids.parquet")["id"].combine_chunks(), tables)
 
+    @staticmethod
+    def stored_type(folder: Path) -> pa.DataType:
+        """The type of the ids in a folder, without reading them."""
+        return pq.read_schema(folder / "node_ids.parquet").field("id").type
+
     @cached_property
     def _smallest(self) -> int:
         return int(np.asarray(self.values).min()) if len(self) else 0

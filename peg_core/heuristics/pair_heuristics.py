@@ -10,20 +10,20 @@ import numpy.typing as npt
 
 from peg_core.graph.graph_store import GraphStore
 from peg_core.heuristics.katz import katz_index
-from peg_core.heuristics.personalised_pagerank import pagerank_proximity
-from peg_core.models.structural_features import (
+from peg_core.heuristics.neighbourhood_overlap import (
     ADAMIC_ADAR,
-    COMMON_NEIGHBORS,
+    COMMON_NEIGHBOURS,
     RESOURCE_ALLOCATION,
-    neighborhood_overlap,
+    neighbourhood_overlap,
 )
+from peg_core.heuristics.personalised_pagerank import pagerank_proximity
 
 IntArray = npt.NDArray[np.integer[Any]]
 Scores = npt.NDArray[np.floating[Any]]
 Heuristic = Callable[[GraphStore, IntArray, IntArray], Scores]
 
 OVERLAPS = {
-    "common_neighbours": COMMON_NEIGHBORS,
+    "common_neighbours": COMMON_NEIGHBOURS,
     "adamic_adar": ADAMIC_ADAR,
     "resource_allocation": RESOURCE_ALLOCATION,
 }
@@ -36,7 +36,7 @@ def preferential_attachment(graph: GraphStore, source: IntArray, target: IntArra
 
 
 def _overlap(column: int) -> Heuristic:
-    return lambda graph, source, target: neighborhood_overlap(graph, source, target)[:, column]
+    return lambda graph, source, target: neighbourhood_overlap(graph, source, target)[:, column]
 
 
 HEURISTICS: dict[str, Heuristic] = {
@@ -54,7 +54,7 @@ def heuristic_scores(
     names = list(names)
     found: dict[str, Scores] = {}
     if OVERLAPS.keys() & set(names):
-        overlap = neighborhood_overlap(graph, source, target)
+        overlap = neighbourhood_overlap(graph, source, target)
         found = {name: overlap[:, column] for name, column in OVERLAPS.items()}
     return {
         name: found[name] if name in found else HEURISTICS[name](graph, source, target)

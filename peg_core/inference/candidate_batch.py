@@ -67,9 +67,9 @@ class ScoredBatch(NamedTuple):
 
 
 def score_batch(
-    table: pa.Table, columns: ScoreColumns, node_ids: NodeIds, scorer: PairScorer, *, place: str
+    table: pa.Table, columns: ScoreColumns, node_ids: NodeIds, scorer: PairScorer, *, location: str
 ) -> ScoredBatch:
-    """Score one table; ``place`` names its file in errors."""
+    """Score one table; ``location`` names its file in errors."""
     source = node_ids.lookup(normalise_ids(table[columns.source]))
     target = node_ids.lookup(normalise_ids(table[columns.target]))
     known = (source >= 0) & (target >= 0)
@@ -78,7 +78,7 @@ def score_batch(
         logits = scorer.logits(source, target)
     else:
         if columns.on_unknown == "error":
-            raise _unknown_id(table, columns, source, target, place)
+            raise _unknown_id(table, columns, source, target, location)
         logits = np.zeros(len(table), dtype=np.float32)
         logits[known] = scorer.logits(source[known], target[known])
     scores = np.empty(len(table), dtype=np.float32)
@@ -147,13 +147,13 @@ def _unknown_id(
     columns: ScoreColumns,
     source: npt.NDArray[np.int64],
     target: npt.NDArray[np.int64],
-    place: str,
+    location: str,
 ) -> InputError:
     row = int(np.argmax((source < 0) | (target < 0)))
     column = columns.source if source[row] < 0 else columns.target
     found = table[column][row].as_py()
     what = "a null" if found is None else f"{found!r}, which is no node of the graph"
     return InputError(
-        f"column {column!r} of {place} holds {what}, and `on_unknown` is error; remove the row, "
+        f"column {column!r} of {location} holds {what}, and `on_unknown` is error; remove the row, "
         "or set `on_unknown` to null (score and reason tell) or to drop"
     )

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from torch import nn
 
+from peg_core.kernels.pair_geometry import NUM_GEOMETRIC
+from peg_core.kernels.pair_structure import NUM_STRUCTURAL
 from peg_core.models.heads import LinearHead, MLPHead, StructuralHead
-from peg_core.models.pair_geometry import NUM_GEOMETRIC
-from peg_core.models.structural_features import NUM_STRUCTURAL
 
 FloatArray = npt.NDArray[np.float32]
 

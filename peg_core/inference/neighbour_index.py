@@ -29,13 +29,13 @@ class NeighbourIndex:
     """
 
     def __init__(self, file: Path, vectors: FloatArray, *, unit_rows: bool) -> None:
-        self._index = Index.restore(str(file), view=True)
-        if self._index is None or len(self._index) != len(vectors):
-            found = "none" if self._index is None else f"{len(self._index):,} rows"
+        index = Index.restore(str(file), view=True)
+        if index is None or len(index) != len(vectors):
+            found = "none" if index is None else f"{len(index):,} rows"
             raise ArtifactMismatch.of(
                 what=f"the index {file} and its vectors", found=found, needed=f"{len(vectors):,}"
             )
-        self._vectors, self._unit_rows = vectors, unit_rows
+        self._index, self._vectors, self._unit_rows = index, vectors, unit_rows
 
     @staticmethod
     def build(vectors: FloatArray, file: Path, *, unit_rows: bool) -> None:
@@ -62,7 +62,7 @@ class NeighbourIndex:
 
         The row itself is among them; where there are fewer the rest is ``NO_NODE``.
         """
-        self._index.expansion_search = max(64, 2 * count)
+        self._index.expansion_search = max(64, 2 * count)  # type: ignore[misc]  # has a setter
         queries = _prepare(self._vectors[rows], self._unit_rows)
         found = self._index.search(np.atleast_2d(queries), count, threads=1)
         keys = np.atleast_2d(found.keys).astype(np.int64)

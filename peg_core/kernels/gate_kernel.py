@@ -28,7 +28,7 @@ class GateFunction(torch.autograd.Function):
     """``sigmoid(outer . relu(inner measures + bias) + offset)`` for [num_edges, k] measures."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any, measures: Tensor, inner: Tensor, bias: Tensor, outer: Tensor, offset: Tensor
     ) -> Tensor:
         """Shapes: inner [hidden, k], bias [hidden], outer [1, hidden], offset [1]."""
@@ -39,7 +39,7 @@ class GateFunction(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         measures, inner, bias, outer, out = (value.numpy() for value in ctx.saved_tensors)
         before = gradient.contiguous().numpy()
         sums = _gate_back(measures, inner, bias, outer[0], out, before).sum(axis=0)

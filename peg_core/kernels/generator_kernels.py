@@ -7,42 +7,15 @@ because numba's cache does not notice changes in the other files that a loop cal
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numba
 import numpy as np
 import numpy.typing as npt
-
-from peg_core.random_streams import random_stream
 
 Int64Array = npt.NDArray[np.int64]
 UInt64Array = npt.NDArray[np.uint64]
 Float64Array = npt.NDArray[np.float64]
 
-SCRAMBLE_ROUNDS = 4
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-class Scramble(NamedTuple):
-    """A keyed permutation of 0 .. size - 1 that needs no memory; no rounds: the identity."""
-
-    size: int
-    rounds: UInt64Array  # [rounds, 2]: odd factor, addend
-
-    @classmethod
-    def of(cls, size: int, *, seed: int, purpose: str) -> Scramble:
-        stream = random_stream(seed=seed, purpose=purpose)
-        rounds = stream.integers(0, 2**64, size=(SCRAMBLE_ROUNDS, 2), dtype=np.uint64)
-        rounds[:, 0] |= np.uint64(1)
-        return cls(size, rounds)
-
-    @classmethod
-    def identity(cls, size: int) -> Scramble:
-        return cls(size, np.empty((0, 2), np.uint64))
-
-    def apply(self, values: Int64Array) -> Int64Array:
-        """The places of ``values`` in the permutation, [len(values)]."""
-        return _permute_all(values, self.size, self.rounds)
 
 
 @numba.njit(cache=True)
@@ -81,7 +54,7 @@ def _permute(value: int, size: int, width: np.uint64, rounds: UInt64Array) -> np
 
 
 @numba.njit(cache=True, parallel=True, nogil=True)
-def _permute_all(values: Int64Array, size: int, rounds: UInt64Array) -> Int64Array:
+def permute_all(values: Int64Array, size: int, rounds: UInt64Array) -> Int64Array:
     places = np.empty(len(values), np.int64)
     width = _bit_width(size)
     for i in numba.prange(len(values)):

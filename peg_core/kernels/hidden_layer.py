@@ -16,6 +16,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from peg_core.kernels.intrinsics import splat
+
 # Twelve vectors of sums, two of weights and one value fit into sixteen registers.
 LANES = 8
 VECTORS = 2
@@ -123,7 +125,7 @@ class _BlockWriter:
         weights = [self._load(self.inner, column, number) for number in range(VECTORS)]
         for pair, row in enumerate(rows):
             value = builder.load(builder.gep(self.tile, [builder.add(row, place)]))
-            spread = self._splat(value)
+            spread = splat(self.builder, self.vector, value)
             for number in range(VECTORS):
                 total = totals[pair * VECTORS + number]
                 total.add_incoming(self._add_product(total, spread, weights[number]), body)
@@ -148,10 +150,3 @@ class _BlockWriter:
 
     def _load(self, array: Any, start: Any, number: int) -> Any:
         return self.builder.load(self._place(array, start, number), align=4)
-
-    def _splat(self, value: Any) -> Any:
-        short = ir.IntType(32)
-        undefined = ir.Constant(self.vector, ir.Undefined)
-        first = self.builder.insert_element(undefined, value, ir.Constant(short, 0))
-        mask = ir.Constant(ir.VectorType(short, LANES), [0] * LANES)
-        return self.builder.shuffle_vector(first, undefined, mask)

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.kernels.node_rows import prefetch_row
+from peg_core.kernels.intrinsics import prefetch_row
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float32]
@@ -37,7 +37,8 @@ def gated_sums(
         inverse_roots: ``1 / sqrt(1 + degree)`` of every node, [num_nodes].
         state: [num_nodes, channels].
         positions: [num_nodes, dimensions] for every encoding.
-        gate: As in :class:`peg_core.inference.folded_layer.FoldedLayer`.
+        gate: First weights [gate_hidden, num_distances], their bias [gate_hidden], second
+            weights [gate_hidden] and their bias [1].
         squared: Whether the gate reads squared distances.
         out: [stop - start, channels].
     """

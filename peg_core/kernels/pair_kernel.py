@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from peg_core.kernels.hidden_layer import LANES, PAIRS, add_hidden_block
-from peg_core.kernels.node_rows import as_float, prefetch_row
-from peg_core.models.pair_geometry import NUM_GEOMETRIC, position_geometry
-from peg_core.models.structural_features import NUM_STRUCTURAL, pair_structure
+from peg_core.kernels.intrinsics import prefetch_row
+from peg_core.kernels.node_rows import as_float
+from peg_core.kernels.pair_geometry import NUM_GEOMETRIC, position_geometry
+from peg_core.kernels.pair_structure import NUM_STRUCTURAL, pair_structure
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float32]

@@ -17,9 +17,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from peg_core.kernels.intrinsics import splat
+
 # Tables have a multiple of so many float32 columns.
 LANES = 8
-CACHE_LINE_BYTES = 64
 # Sums may be reordered into fused multiply-adds; nothing else is relaxed.
 RELAXED = ("contract",)
 
@@ -71,34 +72,6 @@ def move_rows(
     return signature, generate
 
 
-@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
-def prefetch_row(
-    typing_context: Any,  # noqa: ARG001
-    table: Any,
-    row: Any,  # noqa: ARG001
-) -> tuple[Any, Callable[..., Any]]:
-    """Ask for a row of a table that will be needed soon."""
-    signature = types.void(table, types.int64)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        word, short = ir.IntType(64), ir.IntType(32)
-        byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, short, short, short])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        hints = [ir.Constant(short, hint) for hint in (0, 3, 1)]  # read, keep, data
-        columns = cgutils.unpack_tuple(builder, array.shape, 2)[1]
-        begin = builder.mul(arguments[1], columns)
-        step = ir.Constant(word, CACHE_LINE_BYTES // 4)
-        zero = ir.Constant(word, 0)
-        with cgutils.for_range_slice(builder, zero, columns, step) as (column, _):
-            place = builder.gep(array.data, [builder.add(begin, column)])
-            builder.call(function, [builder.bitcast(place, byte), *hints])
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
 class _RowWriter:
     """Writes the LLVM instructions of one loop over columns."""
 
@@ -145,7 +118,7 @@ class _RowWriter:
     def write_moves(self) -> None:
         builder = self.builder
         places = [self._place(self.numbers, t) for t in range(self.count)]
-        slopes = [self._splat(builder.load(place)) for place in places]
+        slopes = [splat(self.builder, self.vector, builder.load(place)) for place in places]
         entry = builder.block
         body, done = (builder.append_basic_block(name) for name in ("body", "done"))
         builder.branch(body)
@@ -197,10 +170,3 @@ class _RowWriter:
             vector = builder.fadd(vector, other)
             width = half
         return builder.extract_element(vector, ir.Constant(short, 0))
-
-    def _splat(self, value: Any) -> Any:
-        short = ir.IntType(32)
-        undefined = ir.Constant(self.vector, ir.Undefined)
-        first = self.builder.insert_element(undefined, value, ir.Constant(short, 0))
-        mask = ir.Constant(ir.VectorType(short, LANES), [0] * LANES)
-        return self.builder.shuffle_vector(first, undefined, mask)

@@ -5,7 +5,7 @@ columns. Working with ``z = D^-1/2 x`` needs no array of matrix values: an
 unweighted graph costs one index per entry. Sums of a row are held in vector
 registers, and rows that will be needed are prefetched; numba does neither by
 itself, so the inner loop is written in LLVM's own terms. A C kernel measured the
-same (docs/decisions/0010-sparse-product.md).
+same (docs/decisions/0008-sparse-product.md).
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
-from peg_core.graph.graph_store import FloatArray, IntArray
+from peg_core.kernels.intrinsics import CACHE_LINE_BYTES, prefetch_line, splat
 from peg_core.kernels.thread_spans import map_spans
+
+IntArray = npt.NDArray[np.integer[Any]]
+FloatArray = npt.NDArray[np.floating[Any]]
 
 # Columns of a block come in multiples of one vector: 8 float32 or 4 float64.
 VECTOR_BYTES = 32
 BLOCK_WIDTHS = (8, 16, 32)
 PREFETCH_DISTANCE = 16
-CACHE_LINE_BYTES = 64
 # Row ranges are handed to threads; a product smaller than this stays in one.
 PARTS = 16
 SMALLEST_PRODUCT = 1_000_000
@@ -175,7 +176,8 @@ class _RowWriter:
     def write(self) -> None:
         sums = self._sum_neighbours()
         builder = self.builder
-        scale, beta, gamma = (self._splat(v) for v in (self.scale, self.beta, self.gamma))
+        factors = (self.scale, self.beta, self.gamma)
+        scale, beta, gamma = (splat(builder, self.vector, factor) for factor in factors)
         for number, total in enumerate(sums):
             own = builder.load(self._vector_at(self.current, self.row, number), align=4)
             place = self._vector_at(self.previous, self.row, number)
@@ -201,7 +203,8 @@ class _RowWriter:
         node = self._index(position)
         factor = None
         if self.weights is not None:
-            factor = self._splat(builder.load(builder.gep(self.weights, [position])))
+            weight = builder.load(builder.gep(self.weights, [position]))
+            factor = splat(builder, self.vector, weight)
         for number, total in enumerate(sums):
             value = builder.load(self._vector_at(self.current, node, number), align=4)
             if factor is not None:
@@ -214,17 +217,11 @@ class _RowWriter:
 
     def _prefetch(self, position: Any) -> None:
         builder = self.builder
-        byte, short = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, short, short, short])
-        name = "llvm.prefetch.p0i8"
-        function = cgutils.get_or_insert_function(builder.module, kind, name)
         ahead = builder.add(position, ir.Constant(self.word, PREFETCH_DISTANCE))
         ahead = builder.select(builder.icmp_signed("<", ahead, self.last), ahead, self.last)
         node = self._index(ahead)
         for first in range(0, self.vectors * self.lanes, self.line):
-            place = self._vector_at(self.current, node, first // self.lanes)
-            hints = [ir.Constant(short, hint) for hint in (0, 3, 1)]  # read, keep, data
-            builder.call(function, [builder.bitcast(place, byte), *hints])
+            prefetch_line(builder, self._vector_at(self.current, node, first // self.lanes))
 
     def _index(self, position: Any) -> Any:
         node = self.builder.load(self.builder.gep(self.indices, [position]))
@@ -238,10 +235,3 @@ class _RowWriter:
         offset = builder.mul(row, ir.Constant(self.word, width))
         offset = builder.add(offset, ir.Constant(self.word, number * self.lanes))
         return builder.bitcast(builder.gep(array, [offset]), self.vector.as_pointer())
-
-    def _splat(self, value: Any) -> Any:
-        short = ir.IntType(32)
-        undefined = ir.Constant(self.vector, ir.Undefined)
-        first = self.builder.insert_element(undefined, value, ir.Constant(short, 0))
-        mask = ir.Constant(ir.VectorType(short, self.lanes), [0] * self.lanes)
-        return self.builder.shuffle_vector(first, undefined, mask)

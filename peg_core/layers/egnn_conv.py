@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from peg_core.layers.neighbor_sum import NeighborSum
+from peg_core.layers.edge_rule import EdgeRule
+from peg_core.layers.edge_tensors import TensorPositions, edge_messages, position_list
+from peg_core.layers.message_graph import MessageGraph
+from peg_core.layers.neighbour_sum import NeighbourSum
 
-if TYPE_CHECKING:
-    from peg_core.layers.message_graph import MessageGraph
 
-
-class EGNNConv(NeighborSum):
+class EGNNConv(NeighbourSum):
     r"""`E(n)-equivariant message passing <https://arxiv.org/abs/2102.09844>`_ on positions.
 
     .. math::
@@ -32,15 +31,19 @@ class EGNNConv(NeighborSum):
         moves: Whether positions change; a last layer has no use for it.
 
     Shapes:
-        sources, targets: features, [num_sources | num_targets, in_channels].
-        source_positions, target_positions: a [num_sources | num_targets, p] per encoding.
-        returns: features [num_targets, out_channels], positions [num_targets, p] per encoding.
+        x: [num_nodes, in_channels].
+        edge_index: [2, num_edges], undirected edges in both directions.
+        positions: [num_nodes, p], or a list of them, one for every encoding.
+        edge_weight: [num_edges].
+        returns: features [num_nodes, out_channels], and positions in the form they came in.
     """
 
     def __init__(
         self, in_channels: int, out_channels: int, *, num_encodings: int = 1, moves: bool = True
     ) -> None:
         super().__init__()
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.num_encodings, self.rule = num_encodings, EdgeRule("squared", "mean")
         # phi_e's first matrix in parts: two are applied to nodes, not to edges
         self.edge_source = nn.Linear(in_channels, out_channels, bias=False)
         self.edge_target = nn.Linear(in_channels, out_channels)
@@ -53,7 +56,30 @@ class EGNNConv(NeighborSum):
             nn.Linear(out_channels, out_channels),
         )
 
+    def reset_parameters(self) -> None:
+        """Draw all weights again, in the order of the constructor."""
+        super().reset_parameters()
+        for part in (self.edge_source, self.edge_target, self.edge_distance, self.edge_out):
+            part.reset_parameters()
+        if self.movement is not None:
+            self.movement.reset_parameters()
+        for module in self.node:
+            if isinstance(module, nn.Linear):
+                module.reset_parameters()
+
     def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        positions: TensorPositions,
+        edge_weight: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | list[Tensor]]:
+        encodings = position_list(positions, num_encodings=self.num_encodings)
+        messages = edge_messages(edge_index, encodings, self.rule, edge_weight)
+        out, moved = self.pass_messages(x, x, encodings, encodings, messages)
+        return out, moved[0] if isinstance(positions, Tensor) else moved
+
+    def pass_messages(
         self,
         sources: Tensor,
         targets: Tensor,
@@ -61,6 +87,16 @@ class EGNNConv(NeighborSum):
         target_positions: Sequence[Tensor],
         messages: MessageGraph,
     ) -> tuple[Tensor, list[Tensor]]:
+        """The layer on prepared messages, as models call it.
+
+        Args:
+            sources, targets: Features, [num_sources | num_targets, in_channels].
+            source_positions, target_positions: [num_sources | num_targets, p] per encoding.
+            messages: Edges from sources to targets; what they measure is not read.
+
+        Returns:
+            Features [num_targets, out_channels], positions [num_targets, p] per encoding.
+        """
         source, target = messages.sources.long(), messages.targets
         steps = [
             to[target] - origin[source]

@@ -23,6 +23,11 @@ class Gate(nn.Sequential):
             nn.Linear(num_measures, hidden), nn.ReLU(), nn.Linear(hidden, 1), nn.Sigmoid()
         )
 
+    def reset_parameters(self) -> None:
+        for module in self:
+            if isinstance(module, nn.Linear):
+                module.reset_parameters()
+
     def forward(self, measures: Tensor) -> Tensor:
         if can_gate(measures):
             out: Tensor = GateFunction.apply(measures, *self.parameters())  # type: ignore[no-untyped-call]

@@ -46,9 +46,7 @@ class GatedSum(torch.autograd.Function):
     """The sum and its gradients, in compiled loops over all threads."""
 
     @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any, x: Tensor, coefficients: Tensor, messages: Any
-    ) -> Tensor:
+    def forward(ctx: Any, x: Tensor, coefficients: Tensor, messages: Any) -> Tensor:
         """``x`` is [num_sources, width], ``coefficients`` [num_edges]."""
         x, coefficients = x.detach().contiguous(), coefficients.detach().contiguous()
         ctx.messages = messages
@@ -63,7 +61,7 @@ class GatedSum(torch.autograd.Function):
         )
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         x, coefficients = ctx.saved_tensors
         messages = ctx.messages
         g = gradient.contiguous().numpy()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -55,7 +56,7 @@ class EGNN(LinkPredictor):
         own, *target_positions = torch.split(apart, sizes, dim=-1)
         ends: State = (x, own) if isinstance(state, tuple) else x
         sources, targets = self.ends(layer, ends, messages)
-        out, moved = self.layers[layer](
+        out, moved = cast(EGNNConv, self.layers[layer]).pass_messages(
             sources, targets, source_positions, target_positions, messages
         )
         if layer == len(self.layers) - 1:

@@ -11,8 +11,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from peg_core.models.pair_geometry import NUM_GEOMETRIC
-from peg_core.models.structural_features import NUM_STRUCTURAL
+from peg_core.kernels.pair_geometry import NUM_GEOMETRIC
+from peg_core.kernels.pair_structure import NUM_STRUCTURAL
 
 
 class Head(nn.Module):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import cast
 
 from torch import Tensor, nn
 
@@ -19,10 +20,11 @@ class PESAGE(LinkPredictor):
         self.rule = preset_rule(spec, "mean")
         widths = [spec.in_channels] + [spec.hidden] * spec.layers
         self.layers = nn.ModuleList(
-            PESAGEConv(before, after, num_measures=spec.num_encodings)
+            PESAGEConv(before, after, num_measures=spec.num_encodings, measure=self.rule.measure)
             for before, after in pairwise(widths)
         )
 
     def embed_layer(self, layer: int, state: State, messages: MessageGraph) -> Tensor:
         sources, targets = self.ends(layer, state, messages)
-        return self.activate(layer, self.layers[layer](sources, targets, messages))
+        convolution = cast(PESAGEConv, self.layers[layer])
+        return self.activate(layer, convolution.pass_messages(sources, targets, messages))

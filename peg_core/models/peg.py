@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import cast
 
 from torch import Tensor, nn
 
@@ -24,7 +25,13 @@ class PEG(LinkPredictor):
         self.rule = preset_rule(spec)
         widths = [spec.in_channels] + [spec.hidden] * spec.layers
         layers = [
-            PEGConv(before, after, num_measures=spec.num_encodings, residual=spec.preset == "best")
+            PEGConv(
+                before,
+                after,
+                num_measures=spec.num_encodings,
+                residual=spec.preset == "best",
+                measure=self.rule.measure,
+            )
             for before, after in pairwise(widths)
         ]
         if spec.preset == "faithful":
@@ -34,4 +41,5 @@ class PEG(LinkPredictor):
 
     def embed_layer(self, layer: int, state: State, messages: MessageGraph) -> Tensor:
         sources, targets = self.ends(layer, state, messages)
-        return self.activate(layer, self.layers[layer](sources, targets, messages))
+        convolution = cast(PEGConv, self.layers[layer])
+        return self.activate(layer, convolution.pass_messages(sources, targets, messages))

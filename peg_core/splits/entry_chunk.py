@@ -10,7 +10,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.graph.graph_store import GraphStore, entry_place
+from peg_core.graph.graph_store import GraphStore
+from peg_core.kernels.sorted_rows import entry_index
 from peg_core.splits.pair_hash import hash_key, hash_one
 
 IntArray = npt.NDArray[np.integer[Any]]
@@ -83,5 +84,5 @@ def _find_entries(
 ) -> npt.NDArray[np.int64]:
     found = np.empty(len(rows), dtype=np.int64)
     for pair in range(len(rows)):
-        found[pair] = entry_place(indptr, indices, rows[pair], columns[pair])
+        found[pair] = entry_index(indptr, indices, rows[pair], columns[pair])
     return found

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peg_core.graph.graph_store import GraphStore
-from peg_core.heuristics.personalised_pagerank import RESTART, TOLERANCE, push
+from peg_core.kernels.pagerank_push import RESTART, TOLERANCE, push
 from peg_core.random_streams import random_stream
 from peg_core.splits.pair_hash import pair_hash
 

@@ -18,11 +18,11 @@ def count_leaks(graph: GraphStore, held_out: Mapping[str, Iterable[Pairs]]) -> d
 
 
 def require_no_leaks(
-    graph: GraphStore, held_out: Mapping[str, Iterable[Pairs]], *, place: str
+    graph: GraphStore, held_out: Mapping[str, Iterable[Pairs]], *, found_in: str
 ) -> dict[str, int]:
     """The counts, all zero, or :class:`LeakFound` naming the first that is not."""
     counts = count_leaks(graph, held_out)
     for part, count in counts.items():
         if count:
-            raise LeakFound.of(part=part, place=place, count=count)
+            raise LeakFound.of(part=part, found_in=found_in, count=count)
     return counts

@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
-import pyarrow.parquet as pq
 
-from peg_core.atomic_file import atomic_path, write_array
+from peg_core.atomic_file import write_array
 from peg_core.errors import PegError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.mapped_array import new_mapped_array
 from peg_core.splits.edge_split import TRAIN, assign_folds
 from peg_core.splits.entry_chunk import entry_chunks
 from peg_core.splits.filtered_graph import write_filtered
+from peg_core.splits.held_out_pairs import CHUNK, HeldOutPairs, pair_chunks
 
 IntArray = npt.NDArray[np.integer[Any]]
 
@@ -27,31 +26,8 @@ Pairs = tuple[IntArray, IntArray]
 
 # Entries of the training graph carry the fold of their edge; this is no fold.
 NO_FOLD = -1
-# Links that are looked at together where all of them might not fit into memory.
-CHUNK = 2**20
-
-
-@dataclass(frozen=True)
-class LabelledPairs:
-    """Pairs to rank: links first, then non-links.
-
-    Args:
-        source, target: [num_pairs] node indices.
-        label: [num_pairs] 1 for a link, 0 for none.
-    """
-
-    source: npt.NDArray[np.int64]
-    target: npt.NDArray[np.int64]
-    label: npt.NDArray[np.uint8]
-
-    @property
-    def links(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        chosen = self.label == 1
-        return self.source[chosen], self.target[chosen]
-
-    def by_label(self, scores: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """Scores of the links and of the non-links."""
-        return scores[self.label == 1], scores[self.label == 0]
+# The training graph, a folder of its own inside the split.
+TRAIN_GRAPH = "train_graph"
 
 
 @dataclass(frozen=True)
@@ -70,8 +46,12 @@ class SplitStore:
 
     folder: Path
 
+    @classmethod
+    def open(cls, folder: Path) -> SplitStore:
+        return cls(folder)
+
     def train_graph(self) -> GraphStore:
-        return GraphStore.open(self.folder / "train_graph")
+        return GraphStore.open(self.folder / TRAIN_GRAPH)
 
     def entry_folds(self) -> npt.NDArray[np.uint8]:
         """The fold of every entry of the training graph, [2 * num_edges]."""
@@ -99,21 +79,18 @@ class SplitStore:
         part = slice(*self.fold_starts()[fold : fold + 2])
         return source[part], target[part]
 
-    def held_out(self, part: str, *, most: int | None = None) -> LabelledPairs:
+    def held_out_file(self, part: str) -> Path:
+        """The table of the pairs of ``valid`` or ``test``."""
+        return self.folder / f"{part}.parquet"
+
+    def held_out(self, part: str, *, most: int | None = None) -> HeldOutPairs:
         """The pairs of ``valid`` or ``test``.
 
         Args:
             part: Which.
             most: Take every second, third, ... so that no more than this are left; none: all.
         """
-        nothing = np.zeros(0, np.int64)
-        chunks, seen = [[nothing, nothing, nothing.astype(np.uint8)]], 0
-        file = pq.ParquetFile(self.folder / f"{part}.parquet")
-        step = 1 if most is None else max(1, -(-file.metadata.num_rows // most))
-        for chunk in _chunks(file):
-            chunks.append([column[-seen % step :: step] for column in chunk])
-            seen += len(chunk[0])
-        return LabelledPairs(*(np.concatenate(columns) for columns in zip(*chunks, strict=True)))
+        return HeldOutPairs.open(self.held_out_file(part), most=most)
 
     def held_out_links(self) -> dict[str, Iterable[Pairs]]:
         """The links that nothing may learn from, by part, some at a time."""
@@ -134,7 +111,7 @@ class SplitStore:
             yield source[first : first + CHUNK], target[first : first + CHUNK]
 
     def _link_chunks(self, part: str) -> Iterator[Pairs]:
-        for source, target, label in _chunks(pq.ParquetFile(self.folder / f"{part}.parquet")):
+        for source, target, label in pair_chunks(self.held_out_file(part)):
             yield source[label == 1], target[label == 1]
 
     def write_train(
@@ -152,7 +129,7 @@ class SplitStore:
             entry_parts: [2 * num_edges].
             node_keys: [num_nodes], by which the folds are drawn.
         """
-        folder = self.folder / "train_graph"
+        folder = self.folder / TRAIN_GRAPH
         write_filtered(graph, lambda part: entry_parts[part] == TRAIN, folder)
         train = GraphStore.open(folder)
         require_folds(folds, train.num_edges)
@@ -187,16 +164,8 @@ class SplitStore:
         """An array for the part of every entry of a graph, on disk."""
         return new_mapped_array(self.folder / "entry_parts.npy", (len(graph.indices),), np.uint8)
 
-    def write_held_out(self, part: str, pairs: LabelledPairs) -> None:
-        columns = {"source": pairs.source, "target": pairs.target, "label": pairs.label}
-        with atomic_path(self.folder / f"{part}.parquet") as temporary:
-            pl.DataFrame(columns).write_parquet(temporary)
-
-
-def _chunks(file: pq.ParquetFile) -> Iterator[list[npt.NDArray[Any]]]:
-    """Source, target and label of pairs, some at a time."""
-    for batch in file.iter_batches(CHUNK):
-        yield [batch[name].to_numpy() for name in ("source", "target", "label")]
+    def write_held_out(self, part: str, pairs: HeldOutPairs) -> None:
+        pairs.write(self.held_out_file(part))
 
 
 def require_folds(folds: int, num_links: int) -> None:

@@ -15,10 +15,11 @@ from torch import Tensor
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import NodeFeatures, input_features
+from peg_core.kernels.pair_structure import NUM_STRUCTURAL
 from peg_core.layers.message_graph import MessageGraph, Positions
 from peg_core.models.link_predictor import LinkPredictor
 from peg_core.models.pair_geometry import pair_geometry
-from peg_core.models.structural_features import NUM_STRUCTURAL, structural_features
+from peg_core.models.structural_features import structural_features
 from peg_core.training.link_schedule import Supervision
 from peg_core.training.training_step import TrainingStep
 

@@ -12,8 +12,9 @@ from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.ranking import ranking_metrics
 from peg_core.models.link_predictor import LinkPredictor
 from peg_core.random_streams import stream_seed
-from peg_core.splits.split_store import LabelledPairs
+from peg_core.splits.held_out_pairs import HeldOutPairs
 from peg_core.training.objective import OBJECTIVES
+from peg_core.training.settings import Optimisation
 from peg_core.training.step_source import StepSource
 from peg_core.training.training_step import TrainingStep
 from peg_core.training.weight_average import WeightAverage
@@ -43,11 +44,7 @@ class LinkTrainer:
         valid: Pairs to validate with.
         seed: Of dropout.
         device: Where the network is.
-        objective: A name of ``OBJECTIVES``.
-        metric: What is validated: auc, average_precision, mrr or hits@K.
-        accumulate: Steps whose gradients are added up before the weights move.
-        average: Decay of the running mean of the weights, which is what validation and the
-            finished model use; 0: the weights themselves.
+        optimisation: Objective, metric, accumulation and averaging.
     """
 
     def __init__(
@@ -55,20 +52,17 @@ class LinkTrainer:
         network: nn.Module,
         optimizer: torch.optim.Optimizer,
         source: StepSource,
-        valid: LabelledPairs,
+        valid: HeldOutPairs,
         *,
         seed: int,
         device: torch.device,
-        objective: str = "bce",
-        metric: str = "auc",
-        accumulate: int = 1,
-        average: float = 0.0,
+        optimisation: Optimisation,
     ) -> None:
         self.network, self.optimizer, self.source = network, optimizer, source
-        self.valid, self.seed, self.device, self.metric = valid, seed, device, metric
-        self.objective = OBJECTIVES[objective]
-        self.accumulate = accumulate
-        self.average = WeightAverage(self.model, average)
+        self.valid, self.seed, self.device = valid, seed, device
+        self.metric, self.accumulate = optimisation.metric, optimisation.accumulate
+        self.objective = OBJECTIVES[optimisation.objective]
+        self.average = WeightAverage(self.model, optimisation.average)
 
     @property
     def model(self) -> LinkPredictor:

@@ -13,7 +13,7 @@ from peg_core.errors import PegError
 from pipeline.cli.lazy_group import LazyGroup
 
 INTERRUPTED = 130
-# Where each command is, and the first line of its help.
+# The module of each command, and the first line of its help.
 COMMANDS = {
     "config": (
         "pipeline.cli.config_command:config",
@@ -67,14 +67,14 @@ COMMANDS = {
 
 @click.group(
     cls=LazyGroup,
-    places=COMMANDS,
+    entries=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(package_name="peg-pipeline", prog_name="peg")
 def cli() -> None:
     """Link prediction on graphs too large for a notebook.
 
-    Parquet edge lists in, Parquet scores out; every stage can be interrupted and goes on
+    Parquet edge lists in, Parquet scores out; every stage can be interrupted and resumes
     where it stopped.
 
     \b

@@ -100,7 +100,7 @@ def _package_problem(requirement: Requirement) -> str | None:
         return f"{requirement.name} is missing"
     if requirement.specifier.contains(version, prereleases=True):
         return None
-    return f"{requirement.name} is {version}, needed is {requirement.specifier}"
+    return f"{requirement.name} is {version}, it must be {requirement.specifier}"
 
 
 def check_token() -> Check:
@@ -111,12 +111,12 @@ def check_token() -> Check:
         # Ray itself makes the default file for local runs, which nobody else can join
         return Check("token", "fail" if TOKEN_PATH in os.environ else "warn", found, advice)
     if token is None:
-        return Check("token", "ok", "none; clusters with authentication will refuse")
+        return Check("token", "ok", "none; clusters with authentication will refuse access")
     mode = os.environ.get("RAY_AUTH_MODE")
     if mode != "token":
-        found = f"there is one, RAY_AUTH_MODE is {mode or 'not set'}"
+        found = f"found, but RAY_AUTH_MODE is {mode or 'not set'}"
         return Check("token", "warn", found, "set RAY_AUTH_MODE=token to join clusters with it")
-    return Check("token", "ok", "there is one")
+    return Check("token", "ok", "found")
 
 
 def check_file_limit(limit: int) -> Check:
@@ -129,7 +129,7 @@ def check_file_limit(limit: int) -> Check:
 def check_shared_memory(folder: Path, memory_bytes: int) -> Check:
     if not folder.exists():
         found = f"{folder} does not exist"
-        return Check("shared memory", "warn", found, "Ray uses the disk instead, slower")
+        return Check("shared memory", "warn", found, "Ray uses the disk instead, which is slower")
     size = shutil.disk_usage(folder).total
     found = f"{size / 1e9:.1f} GB of {memory_bytes / 1e9:.1f} GB memory"
     if size < SHARED_SHARE * memory_bytes:
@@ -140,30 +140,35 @@ def check_shared_memory(folder: Path, memory_bytes: int) -> Check:
 
 def check_space(name: str, folder: Path) -> Check:
     """Free space where ``folder`` is or will be."""
-    place = next(parent for parent in (folder.absolute(), *folder.absolute().parents)
-                 if parent.exists())  # fmt: skip
-    free = shutil.disk_usage(place).free
-    found = f"{free / 1e9:.1f} GB free at {place}"
+    existing = nearest_existing(folder)
+    free = shutil.disk_usage(existing).free
+    found = f"{free / 1e9:.1f} GB free at {existing}"
     if free >= SOME_BYTES:
         return Check(name, "ok", found)
     return Check(name, "fail" if free < FEW_BYTES else "warn", found, "free space; see `peg gc`")
 
 
+def nearest_existing(folder: Path) -> Path:
+    """The folder itself, or the first one above it that exists."""
+    folder = folder.absolute()
+    return next(parent for parent in (folder, *folder.parents) if parent.exists())
+
+
 def check_store(location: str) -> Iterator[Check]:
-    """The store can be reached and written to, and who has it."""
+    """Whether the store can be reached and written to, and who is using it."""
     if not is_url(location):
-        folder = Path(location).absolute()
-        place = next(parent for parent in (folder, *folder.parents) if parent.exists())
-        if not os.access(place, os.W_OK | os.X_OK):
-            yield Check("store", "fail", f"{place} cannot be written to", "check its permissions")
+        existing = nearest_existing(Path(location))
+        if not os.access(existing, os.W_OK | os.X_OK):
+            found = f"{existing} cannot be written to"
+            yield Check("store", "fail", found, "check its permissions")
             return
-        yield check_space("store", folder)
+        yield check_space("store", Path(location))
     yield _told("store lease", lambda: _lease_of(location))
 
 
 def _lease_of(location: str) -> str:
     holder = open_store(location).holder()
-    return "free" if holder is None else f"process {holder['pid']} on {holder['host']} has it"
+    return "free" if holder is None else f"in use by process {holder['pid']} on {holder['host']}"
 
 
 def check_cluster(config: PipelineConfig) -> Check:
@@ -196,7 +201,7 @@ def check_job_server(address: str) -> Iterator[Check]:
         return
     yield Check("job server", "ok", f"{client.address} answers")
     if client.is_open:
-        found = "none: whoever reaches this port can run code"
+        found = "none: anyone who reaches this port can run code"
         advice = "start Ray with RAY_AUTH_MODE=token, and close its ports to others"
         yield Check("authentication", "warn", found, advice)
     else:
@@ -206,7 +211,7 @@ def check_job_server(address: str) -> Iterator[Check]:
         yield Check("Ray there", "ok", there)
     else:
         advice = f"install ray=={there} here, or {here} on all nodes"
-        yield Check("Ray there", "fail", f"{there}, here it is {here}", advice)
+        yield Check("Ray there", "fail", f"{there}, but {here} here", advice)
 
 
 def _told(name: str, look: Callable[[], str]) -> Check:

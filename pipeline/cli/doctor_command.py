@@ -24,8 +24,8 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 def doctor(config: Path | None, address: str | None, as_json: bool) -> None:
     """Check Python, packages, Ray, token, disk, memory and limits, and say what to do.
 
-    With CONFIG also its store and its cluster. The exit code is 1 when a check fails; nothing is
-    started or changed.
+    With CONFIG, check its store and its cluster too. The exit code is 1 when a check fails;
+    nothing is started or changed.
 
     \b
     peg doctor

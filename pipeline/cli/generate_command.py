@@ -50,7 +50,7 @@ OUTPUT_OPTIONS = (
                  help="Same seed, same files, whatever the number of threads."),
     click.option("--string-ids", is_flag=True, help="Call the nodes node-0, node-1, ..."),
     click.option("--weights", is_flag=True,
-                 help="Add a column `weight`: float32, above 0 up to 1."),
+                 help="Add a column `weight`: float32, positive, at most 1."),
     click.option("--time", is_flag=True,
                  help="Add a column `time`: int64, seconds since 1970, within 2020."),
     click.option("--candidates", type=int, metavar="ROWS",
@@ -61,9 +61,9 @@ OUTPUT_OPTIONS = (
 
 NODE_TABLE_OPTIONS = (
     click.option("--features", type=int, metavar="N",
-                 help="Also write a node table with N features a node."),
+                 help="Also write a node table with N features per node."),
     click.option("--feature-noise", type=float, default=1.0, show_default=True,
-                 help="Noise beside the signal of the community, which has size 1."),
+                 help="Noise added to the signal of the community, which has size 1."),
     click.option("--nodes-out", type=click.Path(path_type=Path),
                  help="Parquet file for the node table: id, x (features), label (community)."),
 )  # fmt: skip
@@ -96,7 +96,7 @@ def writes_files(command: Command) -> Command:
 
 
 def writes_node_table(command: Command) -> Command:
-    """Give a command the options of the node table; ``writes_files`` stands below it."""
+    """Give a command the options of the node table; put it above ``writes_files``."""
     for option in reversed(NODE_TABLE_OPTIONS):
         command = option(command)
     return command
@@ -228,7 +228,7 @@ def grid(nodes: int, columns: int | None, rewired_share: float, request: OutputR
 
 
 def write_graph(generator: EdgeGenerator, request: OutputRequest) -> None:
-    """Write the edges and the tables asked for; wrong options are refused before."""
+    """Write the edges and the tables asked for; wrong options are refused first."""
     generator.check()
     check_seed(request.seed)
     batches = edge_batches(
@@ -276,7 +276,7 @@ def candidate_file(nodes: int, request: OutputRequest) -> list[GeneratedFile]:
 
 
 def only_one_given(options: dict[str, object]) -> ConfigError:
-    """The error for two options of which one is missing, None."""
+    """The error for two options that belong together when one of them is None."""
     missing, given = sorted(options, key=lambda option: options[option] is not None)
     return ConfigError(
         f"{given} {options[given]} was given without {missing}; add {missing}, or drop both"

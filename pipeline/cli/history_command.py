@@ -10,6 +10,7 @@ from rich.table import Table
 from pipeline.cli.store_target import store_of, target_argument
 from pipeline.run.history import read_history
 from pipeline.run.progress import show
+from pipeline.run.stage_metrics import METRIC_NAMES
 
 
 @click.command()
@@ -23,7 +24,7 @@ def history(target: str, run: str | None, limit: int, as_json: bool) -> None:
     \b
     peg history runs/quickstart
     peg history runs/quickstart --run 20260102T030405Z-1a2b3c
-    The same from Python, a row for every stage of every run:
+    From Python, with a row for every stage of every run:
       polars.read_parquet("runs/quickstart/history/*.parquet")
     """
     table = read_history(store_of(target))
@@ -53,8 +54,7 @@ def _runs(table: pl.DataFrame, limit: int) -> Table:
 
 
 def _stages(table: pl.DataFrame) -> Table:
-    names = ("stage", "action", "stage_seconds", "rows", "rows_per_second", "bytes_written",
-             "peak_memory_bytes", "retries")  # fmt: skip
+    names = ("stage", "action", "stage_seconds", *METRIC_NAMES)
     shown = Table(*names, box=None)
     for row in table.iter_rows(named=True):
         shown.add_row(*("" if row[name] is None else show(row[name]) for name in names))

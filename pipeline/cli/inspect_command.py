@@ -45,7 +45,7 @@ def inspect() -> None:
 def graph(target: Path, as_json: bool) -> None:
     """Show size, degrees, components and hubs of a graph.
 
-    TARGET is a configuration file, for the graph that `peg run` made of it, or a folder that
+    TARGET is a configuration file, for the graph that `peg run` made from it, or a folder that
     holds a graph store (indptr.npy, indices.npy).
 
     \b
@@ -82,7 +82,7 @@ def encoding(first: Path, second: Path, as_json: bool) -> None:
     A and B are .npy files of positions, a row for each node, or configuration files, for the
     first encoding of each: of all edges where scoring uses it, else of the training edges.
 
-    Encodings are defined up to a rotation, so B is first rotated onto A as well as it can be.
+    Encodings are defined up to a rotation, so B is first rotated onto A as closely as possible.
     eta(A, B) is the distance that remains: the root of the summed squares of all moves.
     B may have more rows than A: new nodes come last and are not compared.
 
@@ -104,7 +104,7 @@ def encoding(first: Path, second: Path, as_json: bool) -> None:
 
 @dataclass(frozen=True)
 class FinishedStages:
-    """What exists of a pipeline as its configuration file stands now.
+    """What exists of a pipeline, by its configuration file as it is now.
 
     Args:
         config_file: The configuration.
@@ -133,7 +133,7 @@ class FinishedStages:
 
     def folder(self, stage: str) -> Path:
         """The artifact of a finished stage, on this machine."""
-        return self.store.fetch(stage, self.fingerprints[stage])
+        return self.store.fetch(stage, self.fingerprints[stage]).folder
 
     def first_of(self, *stages: str) -> str:
         """The first of ``stages`` that is finished."""
@@ -183,14 +183,14 @@ def open_positions(target: Path) -> Positions:
         return Positions(target, None, _load_array(target), None)
     if target.is_dir():
         raise PegError(
-            f"{target} is a folder, needed is a .npy file or a configuration file; in an artifact "
+            f"{target} is a folder, not a .npy file or a configuration file; in an artifact "
             "of encode or encode_all the positions are encoding-0/all.npy"
         )
-    from workers.tasks.encode import positions_file
+    from peg_core.artifacts import positions
 
     stages = FinishedStages.of(target)
     stage = stages.first_of("encode_all", "encode")
-    file = positions_file(stages.folder(stage), 0)
+    file = positions.Positions(stages.folder(stage)).file(0)
     ids = NodeIds.open(stages.folder("ingest")) if "ingest" in stages.fingerprints else None
     return Positions(file, stage, _load_array(file), ids)
 
@@ -201,12 +201,12 @@ def _load_array(file: Path) -> FloatArray:
         array = np.load(file, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise PegError(
-            f"{file} cannot be read ({error}); needed is a .npy file as numpy.save writes it"
+            f"{file} cannot be read ({error}); give a .npy file as numpy.save writes it"
         ) from error
     if array.ndim != 2 or array.dtype.kind not in "fiu" or not array.size:
         raise PegError(
-            f"{file} holds {array.dtype} of shape {array.shape}, needed are numbers, a row for "
-            "each node and a column for each dimension"
+            f"{file} holds {array.dtype} of shape {array.shape}; give a table of numbers, a row "
+            "for each node and a column for each dimension"
         )
     for rows in chunks(slice(0, len(array))):
         good = np.isfinite(array[rows]).all(axis=1)
@@ -229,8 +229,8 @@ def compare_positions(before: Positions, after: Positions) -> Movement:
         if not before.node_ids.take(index).equals(after.node_ids.take(index)):
             raise ArtifactMismatch(
                 f"{before.file} and {after.file} are not encodings of the same nodes: ids differ "
-                f"in rows {rows.start:,} .. {rows.stop - 1:,}; needed are the nodes of A in the "
-                "same order in B, new ones last"
+                f"in rows {rows.start:,} .. {rows.stop - 1:,}; B must have the nodes of A in "
+                "the same order, new ones last"
             )
     return movement
 

@@ -53,9 +53,9 @@ def list_jobs(address: str, as_json: bool) -> None:
 @jobs.command()
 @job_argument
 @address_option
-@click.option("--follow", is_flag=True, help="Go on until the job ends; exit with its code.")
+@click.option("--follow", is_flag=True, help="Follow until the job ends; exit with its code.")
 def logs(job: str, address: str, follow: bool) -> None:
-    """Show what the job ID did so far."""
+    """Show what the job ID has done so far."""
     client = _connect(address)
     console = Console(highlight=False)
     if follow:
@@ -88,7 +88,7 @@ def status(job: str, address: str, as_json: bool) -> None:
 @job_argument
 @address_option
 def stop(job: str, address: str) -> None:
-    """Stop the job ID; its finished work is kept, a later run goes on from there."""
+    """Stop the job ID; its finished work is kept, and a later run continues from there."""
     found = _connect(address).stop(job)
     Console(highlight=False).print(f"{found.submission_id}  {found.status.lower()}")
 

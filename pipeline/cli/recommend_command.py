@@ -67,11 +67,11 @@ def recommend(
             f"{measured['lowest']:.4f} at least ({measured['nodes']:,} nodes)",
             soft_wrap=True,
         )
-    place = store.place("recommend", found.fingerprint)
+    location = store.location("recommend", found.fingerprint)
     if out is not None:
-        _copy(store.fetch("recommend", found.fingerprint), out)
-        place = str(out)
-    console.print(f"recommendations: {place}/part-*.parquet", soft_wrap=True)
+        _copy(store.fetch("recommend", found.fingerprint).folder, out)
+        location = str(out)
+    console.print(f"recommendations: {location}/part-*.parquet", soft_wrap=True)
 
 
 def _require_empty(out: Path | None) -> None:

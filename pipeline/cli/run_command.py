@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Column, Table
 
+from peg_core.artifacts.manifest import Manifest
 from peg_core.errors import ConfigError
 from pipeline.cli.run_options import config_argument, force_option, from_option, set_option
 from pipeline.config.loading import load_config
@@ -18,7 +19,6 @@ from pipeline.report.data import SUFFIXES
 from pipeline.run.plan import forced_stages
 from pipeline.run.progress import RunDisplay
 from pipeline.store.local_store import AnyStore, open_store
-from pipeline.store.manifest import Manifest
 
 # So that the table fits into a terminal.
 SHORT = {"average_precision": "ap"}
@@ -105,8 +105,8 @@ def _refresh(console: Console, file: Path, config: PipelineConfig, *, events: bo
         return
     for name in ("score", "recommend", "drift"):
         if name in done.manifests:
-            place = store.place(name, done.manifests[name].fingerprint)
-            console.print(f"{name + ':':<12} {place}/", soft_wrap=True)
+            location = store.location(name, done.manifests[name].fingerprint)
+            console.print(f"{name + ':':<12} {location}/", soft_wrap=True)
 
 
 def _print_results(
@@ -119,15 +119,15 @@ def _print_results(
         console.print()
         console.print(_metrics_table(protocol, rows))
     console.print()
-    at = {name: store.place(name, manifest.fingerprint) for name, manifest in manifests.items()}
-    places: dict[str, Any] = {"report": f"{at['report']}/report.html"}
+    at = {name: store.location(name, manifest.fingerprint) for name, manifest in manifests.items()}
+    outputs: dict[str, Any] = {"report": f"{at['report']}/report.html"}
     if "score" in manifests:
-        places["scores"] = f"{at['score']}/*.parquet"
+        outputs["scores"] = f"{at['score']}/*.parquet"
     if "recommend" in manifests:
-        places["recommendations"] = f"{at['recommend']}/*.parquet"
-    places["test pairs"] = f"{at['evaluate']}/"
-    for name, place in places.items():
-        console.print(f"{name + ':':<12} {place}", soft_wrap=True)
+        outputs["recommendations"] = f"{at['recommend']}/*.parquet"
+    outputs["test pairs"] = f"{at['evaluate']}/"
+    for name, location in outputs.items():
+        console.print(f"{name + ':':<12} {location}", soft_wrap=True)
     console.print("\nnext:")
     console.print(
         f"  peg run {config} --set train.lr=0.002  # only training and what follows", soft_wrap=True

@@ -32,7 +32,7 @@ def schedule() -> None:
     """Run pipelines at set times.
 
     Schedules are kept in the store of the pipeline. `peg schedule serve` is the daemon that
-    starts what is due; who has a scheduler already exports files for it instead.
+    starts what is due. If you already run a scheduler, export files for it instead.
 
     \b
     peg schedule add configs/quickstart.yaml --cron '30 2 * * *' --timezone Europe/Berlin
@@ -44,11 +44,11 @@ def schedule() -> None:
 
 @schedule.command()
 @click.argument("config", type=click.Path(path_type=Path))
-@click.option("--name", help="Name of the schedule; that of the pipeline unless given.")
+@click.option("--name", help="Name of the schedule; by default that of the pipeline.")
 @click.option("--cron", metavar="EXPRESSION", help="Five fields, or six with seconds first.")
-@click.option("--every", metavar="INTERVAL", help="Instead of --cron: 90s, 15m, 6h, 1d.")
-@click.option("--timezone", default="UTC", show_default=True, help="In which --cron is read.")
-@click.option("--refresh", is_flag=True, help="Keep the trained model, as `peg run --refresh`.")
+@click.option("--every", metavar="INTERVAL", help="Instead of --cron, such as 90s, 15m, 6h, 1d.")
+@click.option("--timezone", default="UTC", show_default=True, help="Time zone of --cron.")
+@click.option("--refresh", is_flag=True, help="Keep the trained model, like `peg run --refresh`.")
 @click.option("--address", metavar="URL", help="Submit to this job server; else run here.")
 @click.option("--working-dir", type=click.Path(path_type=Path, file_okay=False, exists=True),
               help="With --address: folder copied to the cluster.")  # fmt: skip
@@ -56,13 +56,13 @@ def schedule() -> None:
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE",
               help="Override a setting. May be repeated.")  # fmt: skip
 @click.option("--overlap", type=click.Choice(["skip", "queue", "replace"]), default="skip",
-              show_default=True, help="When the last run is not done yet.")  # fmt: skip
+              show_default=True, help="What to do while the last run is still going.")  # fmt: skip
 @click.option("--catch-up", type=click.Choice(["none", "last", "all"]), default="last",
-              show_default=True, help="Which missed ticks run when a daemon is back.")  # fmt: skip
+              show_default=True, help="Which missed ticks run once a daemon is back.")  # fmt: skip
 @click.option("--retries", default=0, show_default=True, help="Further attempts after a failure.")
 @click.option("--retry-delay", default="60s", show_default=True, metavar="INTERVAL",
-              help="Before the first of them; then twice as long each time.")  # fmt: skip
-@click.option("--replace", is_flag=True, help="Take the place of a schedule of this name.")
+              help="Wait before the first retry; doubles each time.")  # fmt: skip
+@click.option("--replace", is_flag=True, help="Replace the schedule of this name.")
 def add(config: Path, name: str | None, every: str | None, refresh: bool, retry_delay: str,
         replace: bool, working_dir: Path | None, **settings: Any) -> None:  # fmt: skip
     """Add a schedule for the pipeline of the file CONFIG."""
@@ -93,7 +93,7 @@ def add(config: Path, name: str | None, every: str | None, refresh: bool, retry_
     console = Console(highlight=False)
     console.print(f"[bold]{new.name}[/bold]  {new.when}, next {_text(upcoming)}", soft_wrap=True)
     if ScheduleStore(loaded.store).daemon() is None:
-        console.print(f"nobody serves it yet: peg schedule serve {loaded.store}", soft_wrap=True)
+        console.print(f"no daemon serves it yet: peg schedule serve {loaded.store}", soft_wrap=True)
 
 
 @schedule.command("list")
@@ -114,7 +114,7 @@ def list_schedules(target: str, as_json: bool) -> None:
     console = Console(highlight=False)
     console.print(table)
     daemon = store.daemon()
-    served = f"process {daemon['pid']} on {daemon['host']}" if daemon else "nobody"
+    served = f"process {daemon['pid']} on {daemon['host']}" if daemon else "no daemon"
     console.print(f"served by {served}")
 
 
@@ -130,9 +130,9 @@ def remove(target: str, name: str) -> None:
 @target_argument
 @name_argument
 def run_now(target: str, name: str) -> None:
-    """Run the schedule NAME now, beside its regular times.
+    """Run the schedule NAME now, in addition to its regular times.
 
-    A daemon that serves STORE is asked to do it; without one it runs from here, and the exit
+    The daemon that serves STORE is asked to do it. Without one it runs from here, and the exit
     code is that of the run.
     """
     store = ScheduleStore(store_of(target))
@@ -154,7 +154,7 @@ def run_now(target: str, name: str) -> None:
 @click.option("--limit", default=20, show_default=True, help="Ticks to show, the newest first.")
 @json_option
 def history(target: str, name: str | None, limit: int, as_json: bool) -> None:
-    """Show what became of the ticks of STORE, or of its schedule NAME."""
+    """Show how the ticks of STORE, or of its schedule NAME, turned out."""
     ticks = ScheduleStore(store_of(target)).ticks(name)[::-1][:limit]
     if as_json:
         click.echo(json.dumps([tick.as_dict() for tick in ticks], indent=2))
@@ -172,8 +172,8 @@ def history(target: str, name: str | None, limit: int, as_json: bool) -> None:
 def serve(targets: tuple[str, ...], health_port: int | None) -> None:
     """Start what is due in the STOREs, in the foreground, until interrupted.
 
-    One daemon serves a store. It may be stopped and started at any time: runs under way go on,
-    and no tick runs twice. The token for clusters comes from its environment.
+    One daemon serves a store. It may be stopped and started at any time: runs under way continue,
+    and no tick runs twice. It reads the token for clusters from its environment.
     """
     from pipeline.schedule.service import ScheduleService
 
@@ -181,8 +181,8 @@ def serve(targets: tuple[str, ...], health_port: int | None) -> None:
     stores = [store_of(target) for target in targets]
 
     def tell(port: int | None) -> None:
-        place = f", health on http://127.0.0.1:{port}/health" if port else ""
-        click.echo(f"serving {', '.join(stores)}{place}")
+        health = f", health on http://127.0.0.1:{port}/health" if port else ""
+        click.echo(f"serving {', '.join(stores)}{health}")
 
     ScheduleService(stores).serve(health_port, tell)
 
@@ -190,21 +190,23 @@ def serve(targets: tuple[str, ...], health_port: int | None) -> None:
 @schedule.command()
 @target_argument
 @name_argument
-@click.option("--kind", type=click.Choice(KINDS), required=True, help="Whose files to write.")
+@click.option(
+    "--kind", type=click.Choice(KINDS), required=True, help="Scheduler to write files for."
+)
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path(),
-              help="Folder to write to; here unless given.")  # fmt: skip
+              help="Folder to write to; the current one by default.")  # fmt: skip
 @click.option("--image", default="peg-pipeline:latest", show_default=True,
               help="kubernetes, kuberay: image with Ray and the package.")  # fmt: skip
 @click.option("--namespace", default="default", show_default=True, help="kubernetes, kuberay.")
 def export(target: str, name: str, kind: str, out: Path, image: str, namespace: str) -> None:
-    """Write the schedule NAME as files of another scheduler; they begin with how to use them."""
+    """Write the schedule NAME as files for another scheduler; each begins with how to use it."""
     found = ScheduleStore(store_of(target)).get(name)
     for file in export_schedule(found, kind, out, image=image, namespace=namespace):
         click.echo(file)
 
 
 def _run_here(store: ScheduleStore, tick: Tick) -> Tick:
-    """Be the daemon until the tick is done; other schedules are left alone."""
+    """Act as the daemon until the tick is done; other schedules are left alone."""
     from pipeline.schedule.daemon import ScheduleDaemon
 
     with store.lease():

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
+from peg_core.artifacts.manifest import Manifest
 from peg_core.errors import ConfigError, InputError
 from pipeline.config.loading import load_config
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import ScoreConfig
 from pipeline.run.plan import Action, Step
 from pipeline.run.progress import RunDisplay
-from pipeline.store.local_store import open_store
-from pipeline.store.manifest import Manifest
-from workers.cluster import Cluster, ClusterSettings
-from workers.tasks.score import ScoreRequest
+from pipeline.store.local_store import ArtifactStore, open_store
+from workers.artifact_ref import ArtifactRef
+from workers.cluster import Cluster
+from workers.cluster_settings import ClusterSettings
+
+if TYPE_CHECKING:
+    from peg_core.artifacts.trained_model import TrainedModel
+    from pipeline.run.transfer import OtherGraph
 
 # What `peg score` never starts by itself: training takes long and needs its own decisions.
 TRAINED_BY_RUN = ("ingest", "features", "split", "encode", "train", "calibrate")
@@ -43,14 +48,16 @@ SCORED_WITH = ("embed", "encode_all", "embed_all")
 @click.option(
     "--graph",
     "graph",
-    metavar="PLACE",
+    metavar="LOCATION",
     help="With --model: another graph, Parquet edges or the folder of a graph store.",
 )
-@click.option("--nodes", metavar="PLACE", help="With --graph: a Parquet node table with features.")
+@click.option(
+    "--nodes", metavar="LOCATION", help="With --graph: a Parquet node table with features."
+)
 @click.option(
     "--candidates",
     required=True,
-    metavar="PLACE",
+    metavar="LOCATION",
     help="Parquet pairs: a file, a folder, a glob or a URL.",
 )
 @click.option(
@@ -99,6 +106,8 @@ def score(
     peg score --model runs/quickstart/current/train --graph other.parquet \\
         --candidates new.parquet --out scores/
     """
+    from pipeline.run.transfer import OtherGraph
+
     if (config_file is None) == (model is None):
         raise ConfigError("give either --run CONFIG or --model DIR, one of them")
     if (model is None) != (graph is None):
@@ -116,7 +125,7 @@ def score(
             wanted = ScoreConfig(candidates=candidates, **given)
             assert model is not None
             assert graph is not None
-            manifest = _score_other(model, (graph, nodes), wanted, out, where, display)
+            manifest = _score_other(model, OtherGraph(graph, nodes), wanted, out, where, display)
     console.print(f"scores:     {out}/*.parquet  ({manifest.counts['pairs']:,} pairs)")
 
 
@@ -131,9 +140,10 @@ def _with_candidates(
 
 
 def _score_run(config: PipelineConfig, out: Path, display: RunDisplay) -> Manifest:
-    from pipeline.run.runner import cluster_settings, plan_run, run_pipeline
+    from pipeline.run.runner import open_cluster, plan_run, run_pipeline
     from pipeline.run.score_folder import ScoreFolder
-    from pipeline.stages.score import score_request
+    from pipeline.run.stage_inputs import StageInputs
+    from pipeline.run.stage_runner import StageRunner
 
     steps = {step.stage.name: step for step in plan_run(config)}
     _require_trained(steps, config)
@@ -149,18 +159,15 @@ def _score_run(config: PipelineConfig, out: Path, display: RunDisplay) -> Manife
     if any(steps[name].action is Action.RUN for name in made):
         run_pipeline(config, display, only=made)
     store = open_store(config.store)
-    cluster = Cluster(cluster_settings(config))
+    cluster = open_cluster(config)
 
-    def prepare() -> ScoreRequest:
-        inputs = {
-            name: store.fetch(name, fingerprint)
-            for name, fingerprint in needed.items()
-            if name != needless
-        }
-        return score_request(config, inputs)
+    def read() -> StageInputs:
+        return StageInputs(
+            {name: store.fetch(name, made) for name, made in needed.items() if name != needless}
+        )
 
     try:
-        return folder.fill(cluster, display, prepare)
+        return folder.fill(StageRunner(config, cluster, display), read)
     finally:
         cluster.close()
         store.close()
@@ -176,58 +183,48 @@ def _require_trained(steps: dict[str, Step], config: PipelineConfig) -> None:
 
 
 def _score_other(
-    model: Path,
-    place: tuple[str, str | None],
+    model_folder: Path,
+    other: OtherGraph,
     score: ScoreConfig,
     out: Path,
     where: dict[str, Any],
     display: RunDisplay,
 ) -> Manifest:
-    from pipeline.run.inductive import OtherGraph, embed_other_graph
+    from peg_core.artifacts.trained_model import TrainedModel
     from pipeline.run.score_folder import ScoreFolder
-    from pipeline.stages.score import score_columns
+    from pipeline.run.stage_runner import StageRunner
+    from pipeline.run.transfer import embed_other_graph, transfer_config
 
-    trained = _model_folder(model)
-    other = OtherGraph(*place)
-    inputs = {"model": _digest(trained / "weights.safetensors"), "graph": str(other.files())}
+    model = _trained_model(model_folder)
+    inputs = {"model": _digest(model.weights_file), "graph": str(other.files())}
     folder = ScoreFolder(out, inputs, score)
     found = folder.finished()
     if found is not None:
         display.reused("score", f"done on {found.finished}")
         return found
     cluster = Cluster(ClusterSettings(**where))
-
-    def prepare() -> ScoreRequest:
-        embedded = embed_other_graph(cluster, trained, other, folder.work, display)
-        return ScoreRequest(
-            nodes=embedded.graph,
-            graph=embedded.graph,
-            positions=embedded.positions,
-            model=trained,
-            embeddings=embedded.embeddings,
-            num_encodings=embedded.num_encodings,
-            columns=score_columns(score),
-        )
-
+    runner = StageRunner(transfer_config(model, other, score, folder.work), cluster, display)
+    taken = ArtifactRef.of_folder(model.folder, TrainedModel)
+    store = ArtifactStore(folder.work)
     try:
-        return folder.fill(cluster, display, prepare)
+        return folder.fill(runner, lambda: embed_other_graph(runner, taken, other, store))
     finally:
         cluster.close()
 
 
-def _model_folder(place: Path) -> Path:
+def _trained_model(folder: Path) -> TrainedModel:
     """The model itself, or the best one of a training."""
-    from pipeline.stages.train import best_model
+    from peg_core.artifacts.trained_model import TrainedModel, Training
 
-    place = place.resolve()
-    if not (place / "model.json").exists() and Manifest.read(place) is not None:
-        place = best_model(place)
-    if not (place / "model.json").exists():
+    model = TrainedModel(folder.resolve())
+    if not model.exists and Manifest.read(model.folder) is not None:
+        model = Training(model.folder).model()
+    if not model.exists:
         raise InputError(
-            f"{place} holds no trained model: model.json is missing; name STORE/current/train, "
-            "or run `peg run` first"
+            f"{model.folder} holds no trained model: model.json is missing; name "
+            "STORE/current/train, or run `peg run` first"
         )
-    return place
+    return model
 
 
 def _digest(file: Path) -> str:

@@ -14,11 +14,11 @@ target_argument = click.argument("target", metavar="STORE")
 
 
 def store_of(target: str) -> str:
-    """The store that a folder, a URL or a pipeline file means."""
+    """The store that a folder, a URL or a pipeline file stands for."""
     if is_url(target) or Path(target).is_dir():
         return target
     if Path(target).suffix in (".yaml", ".yml"):
         return load_config(Path(target)).store
     raise ConfigError(
-        f"{target} is no store; needed is the folder or URL of one, or a pipeline file (.yaml)"
+        f"{target} is not a store; give the folder or URL of one, or a pipeline file (.yaml)"
     )

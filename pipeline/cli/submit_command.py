@@ -32,18 +32,20 @@ INTERRUPTED = 130
 @click.option("--cluster", "cluster_file", type=click.Path(path_type=Path), metavar="FILE",
               help="Take the `cluster:` section from FILE.")  # fmt: skip
 @click.option("--working-dir", type=click.Path(path_type=Path, file_okay=False, exists=True),
-              help="Folder copied to the cluster; the folder of CONFIG unless given. "
-              "Data, runs and environments in it stay here.")  # fmt: skip
+              help="Folder copied to the cluster; by default the folder of CONFIG. "
+              "Data, runs and environments in it are not copied.")  # fmt: skip
 @click.option("--id", "label", metavar="TEXT",
-              help="Part of the job's id; under another one the same file runs again.")  # fmt: skip
-@click.option("--refresh", is_flag=True, help="Keep the trained model, as `peg run --refresh`.")
+              help="Part of the job's id; with another one the same file runs again.")  # fmt: skip
+@click.option("--refresh", is_flag=True, help="Keep the trained model, like `peg run --refresh`.")
 @click.option("--with-package", is_flag=True,
               help="Copy this installation's packages too, for nodes without them.")  # fmt: skip
 @click.option("--env", "environment", multiple=True, metavar="NAME=VALUE",
-              help="Variable for the job. The cluster keeps it readable: no secrets.")  # fmt: skip
+              help="Variable for the job. The cluster stores it readably: no secrets.")  # fmt: skip
 @click.option("--driver-cpus", type=float, default=0.0, show_default=True,
               help="CPUs set aside for the driver, which mostly waits.")  # fmt: skip
-@click.option("--driver-memory", metavar="SIZE", help="Memory set aside for it, such as 4GB.")
+@click.option(
+    "--driver-memory", metavar="SIZE", help="Memory set aside for the driver, such as 4GB."
+)
 @click.option("--no-wait", is_flag=True, help="Return as soon as the cluster has the job.")
 def submit(
     config: Path,
@@ -61,7 +63,7 @@ def submit(
 ) -> None:
     """Run the pipeline of the file CONFIG as a job on a Ray cluster.
 
-    The folder is copied, data are not: `store`, `graph.edges` and the like must be URLs or
+    The folder is copied, the data is not: `store`, `graph.edges` and the like must be URLs or
     paths that every node sees; relative ones are made absolute. The exit code is that of the
     job, 130 when it was stopped. Ctrl-C ends the watching, not the job.
 
@@ -110,7 +112,7 @@ def watch(client: JobClient, submission_id: str, console: Console) -> int:
         except KeyboardInterrupt:
             replay.close()
             console.print(
-                f"the job goes on; stop it: peg jobs stop {submission_id} --address "
+                f"the job continues; stop it: peg jobs stop {submission_id} --address "
                 f"{client.address}",
                 soft_wrap=True,
             )
@@ -123,11 +125,11 @@ def watch(client: JobClient, submission_id: str, console: Console) -> int:
 
 
 def warn_if_open(client: JobClient) -> None:
-    """Say what an address without authentication means."""
+    """Warn about a cluster without authentication."""
     if client.is_open:
         Console(stderr=True, highlight=False).print(
-            f"[yellow]warning:[/yellow] {client.address} asks for no token: whoever reaches this "
-            "port can run any code on the cluster and read its data. Start Ray with "
+            f"[yellow]warning:[/yellow] {client.address} asks for no token: anyone who reaches "
+            "this port can run any code on the cluster and read its data. Start Ray with "
             "RAY_AUTH_MODE=token, and let no one else reach its ports.",
             soft_wrap=True,
         )
@@ -136,7 +138,7 @@ def warn_if_open(client: JobClient) -> None:
 def _variable(item: str) -> tuple[str, str]:
     name, equals, value = item.partition("=")
     if not equals or not name:
-        raise ConfigError(f"--env {item}: needed is NAME=VALUE")
+        raise ConfigError(f"--env {item}: a variable must be NAME=VALUE")
     return name, value
 
 
@@ -144,7 +146,6 @@ def _bytes(text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        value = parse_bytes(text)
+        return parse_bytes(text)
     except ValueError as error:
         raise ConfigError(f"--driver-memory: {error}") from None
-    return value if isinstance(value, int) else None

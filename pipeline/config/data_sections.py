@@ -11,30 +11,30 @@ from pipeline.config.field_types import Names, Ratio, Section, registered
 
 
 class GraphConfig(Section):
-    """Where the edges are and what their columns are called."""
+    """Where the edges are, and the names of their columns."""
 
     edges: str = Field(description="Parquet edge list: a file, a folder or a glob.")
     source: str = Field("src", description="Column with one end of the edge.")
     target: str = Field("dst", description="Column with the other end.")
     weight: str | None = Field(None, description="Column with edge weights; none: all 1.")
     duplicates: Literal["sum", "max", "first"] = Field(
-        "sum", description="Which weight an edge gets that is listed several times."
+        "sum", description="Weight of an edge that is listed several times."
     )
     on_bad_rows: Literal["error", "drop"] = Field(
         "error",
-        description="Rows with a null id, a null value or a weight that is not above 0: "
+        description="Rows with a null id, a null value or a weight that is not positive: "
         "stop and name the first, or leave them out and count them.",
     )
     time: str | None = Field(None, description="Column with timestamps, for `split.by: time`.")
     nodes: str | None = Field(
-        None, description="Parquet node table: ids and what is known of the nodes."
+        None, description="Parquet node table: ids, and what is known about the nodes."
     )
     node_id: str = Field("id", description="Id column of the node table.")
     features: Names | None = Field(
         None,
         min_length=1,
-        description="Feature column of the node table, a list of floats or of the indices of "
-        "binary features, or a list of columns, numbers among them.",
+        description="Feature column of the node table: lists of floats, or of the indices of "
+        "binary features. Or a list of columns, which may be plain numbers too.",
     )
     feature_width: int | None = Field(
         None,
@@ -43,7 +43,9 @@ class GraphConfig(Section):
         "largest index decides.",
     )
     label: str | None = Field(None, description="Column with the class of a node.")
-    node_split: str | None = Field(None, description="Column with the part a node belongs to.")
+    node_split: str | None = Field(
+        None, description="Column with the part of the split that a node belongs to."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> GraphConfig:
@@ -56,7 +58,7 @@ class GraphConfig(Section):
 
 
 class FeaturesConfig(Section):
-    """What a model reads of the nodes themselves."""
+    """What a model knows about the nodes themselves."""
 
     kind: Literal[
         "auto", "node", "degree", "one_hot", "random", "positional", "node+positional", "learned"
@@ -64,11 +66,11 @@ class FeaturesConfig(Section):
         "auto",
         description="node: `graph.features`; degree: degree and a constant; one_hot: a column "
         "for every node; random: numbers between 0 and 1; positional: the encodings; learned: "
-        "free parameters of the model, `dimensions` a node (for one fixed set of nodes). auto: "
+        "free parameters of the model, `dimensions` per node (for one fixed set of nodes). auto: "
         "node where the graph has features, else degree.",
     )
     standardise: bool = Field(
-        False, description="Give the columns of node features mean 0 and deviation 1."
+        False, description="Give the columns of node features mean 0 and standard deviation 1."
     )
     row_normalise: bool = Field(True, description="Then give every row the Euclidean length 1.")
     reduce: Literal["none", "pca", "random"] = Field(
@@ -76,8 +78,10 @@ class FeaturesConfig(Section):
         description="How node features wider than `dimensions` are then reduced: to principal "
         "components, by a random projection, or not at all.",
     )
-    dimensions: int = Field(128, ge=1, description="Width of reduced and of random features.")
-    seed: int = Field(0, ge=0, description="Of random features and random projections.")
+    dimensions: int = Field(
+        128, ge=1, description="Width of reduced features and of random features."
+    )
+    seed: int = Field(0, ge=0, description="Seed of random features and random projections.")
 
 
 class SplitConfig(Section):
@@ -94,18 +98,18 @@ class SplitConfig(Section):
         10,
         ge=1,
         le=100,
-        description="Training folds of PEG+: each supervises while encoding and messages do "
-        "without it. 1: plain PEG.",
+        description="Training folds of PEG+: each supervises in turn, while encoding and "
+        "messages do without it. 1: plain PEG.",
     )
     valid_edges: str | None = Field(None, description="Parquet file, with `by: files`.")
     test_edges: str | None = Field(None, description="Parquet file, with `by: files`.")
     valid_negatives: str | None = Field(
-        None, description="Parquet pairs without a link to validate with; none: drawn at random."
+        None, description="Parquet file of non-links to validate with; none: drawn at random."
     )
     test_negatives: str | None = Field(
-        None, description="Parquet pairs without a link to test with; none: drawn at random."
+        None, description="Parquet file of non-links to test with; none: drawn at random."
     )
-    seed: int = Field(0, ge=0, description="Another seed, another split.")
+    seed: int = Field(0, ge=0, description="Seed of the split.")
 
     @model_validator(mode="after")
     def _consistent(self) -> SplitConfig:
@@ -117,7 +121,7 @@ class SplitConfig(Section):
 
 
 class EncodingConfig(BaseModel):
-    """One positional encoding; the keys beside `kind` are the encoder's own parameters.
+    """One positional encoding; keys other than `kind` and `seed` are the encoder's parameters.
 
     An encoder's name alone stands for its defaults.
     """
@@ -125,7 +129,7 @@ class EncodingConfig(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
 
     kind: Annotated[str, registered(ENCODERS, "encoding")] = "le"
-    seed: int = Field(0, ge=0, description="Of the encoder's random numbers.")
+    seed: int = Field(0, ge=0, description="Seed of the encoder.")
 
     @model_validator(mode="before")
     @classmethod

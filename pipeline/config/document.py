@@ -17,7 +17,8 @@ from pipeline.config.pipeline_config import PipelineConfig
 
 KeyPath = tuple[str | int, ...]
 Value = TypeVar("Value")
-Place = tuple[int, str]  # line to sort by, and what the user reads
+Location = tuple[int, str]  # line to sort by, and what the user reads
+Problem = tuple[int, str]  # line to sort by, and the text
 
 TAG = "tag:yaml.org,2002:"
 # YAML 1.1 reads 1e-3 as text: it wants a dot, and a sign in the exponent.
@@ -42,33 +43,33 @@ for yaml_class in (ConfigLoader, ConfigDumper):
 
 
 class ConfigDocument:
-    """A pipeline file as plain data, with the place of each key and the problems so far.
+    """A pipeline file as plain data, with the location of each key and the problems so far.
 
     Attributes:
         data: Sections as dictionaries; None when the file could not be read.
-        places: Where each key stands; a key set by an override has that as its place.
-        problems: Place and text of every problem.
+        locations: Where each key stands; a key set by an override is located there.
+        problems: Line and text of every problem.
         unset: What is wrong with the ``${NAME}`` in a value, for the keys that have one.
     """
 
     def __init__(self) -> None:
         self.data: Any = None
-        self.places: dict[KeyPath, Place] = {}
-        self.problems: list[Place] = []
+        self.locations: dict[KeyPath, Location] = {}
+        self.problems: list[Problem] = []
         self.unset: dict[KeyPath, str] = {}
 
-    def report(self, path: KeyPath, message: str, place: Place | None = None) -> None:
-        """Note a problem with a key, at its own place or that of its nearest section."""
+    def report(self, path: KeyPath, message: str, location: Location | None = None) -> None:
+        """Note a problem with a key, at its own location or that of its nearest section."""
         nearest = path
-        while nearest and nearest not in self.places:
+        while nearest and nearest not in self.locations:
             nearest = nearest[:-1]
-        line, where = place or self.places[nearest]
+        line, where = location or self.locations[nearest]
         key = ".".join(map(str, path))
         self.problems.append((line, ": ".join(filter(None, (where, key, message)))))
 
     def read_file(self, path: Path) -> None:
         """Take in the file; the data stay None when there is nothing to check."""
-        self.places[()] = (0, str(path))
+        self.locations[()] = (0, str(path))
         try:
             data = self.read_text(path.read_text(encoding="utf-8-sig"), str(path), ())
         except FileNotFoundError:
@@ -85,7 +86,7 @@ class ConfigDocument:
             found = "the file is empty" if data is None else f"the file holds {describe(data)}"
             fields = PipelineConfig.model_fields.items()
             required = ", ".join(name for name, field in fields if field.is_required())
-            self.report((), f"{found}, needed are keys; write at least {required}")
+            self.report((), f"{found}, it must hold keys; write at least {required}")
 
     def replace_section(self, name: str, path: Path) -> None:
         """Take the section ``name`` from another file, which holds nothing else."""
@@ -93,27 +94,29 @@ class ConfigDocument:
         other.read_file(path)
         if other.data is not None and set(other.data) != {name}:
             found = ", ".join(map(str, other.data)) or "nothing"
-            other.report((), f"found {found}, needed is the section `{name}:` alone")
+            other.report(
+                (), f"found {found}, the file must hold the section `{name}:` and nothing else"
+            )
         self.problems += other.problems
         if other.problems or self.data is None or other.data is None:
             return
         self.data[name] = other.data[name]
-        self.places = _with_section(name, self.places, other.places)
+        self.locations = _with_section(name, self.locations, other.locations)
         self.unset = _with_section(name, self.unset, other.unset)
 
     def read_text(self, text: str, source: str, path: KeyPath) -> Any:
-        """The data of a YAML text that stands at ``path``; ConfigError when it is not YAML."""
+        """The data of a YAML text located at ``path``; ConfigError when it is not YAML."""
         try:
             loader = ConfigLoader(text)
             loader.name = source
             node = loader.get_single_node()
             if node is None:
                 return None
-            self.places[path] = _place(node.start_mark)
+            self.locations[path] = _location(node.start_mark)
             return self.build(loader, node, path, ())
         except yaml.YAMLError as error:
             mark, reason = _syntax_error(error, text, source)
-        self.places[path] = _place(mark)
+        self.locations[path] = _location(mark)
         hint = "check colons, quotes and indentation"
         if "'\\t'" in reason:
             hint = "indent with spaces"
@@ -124,7 +127,7 @@ class ConfigDocument:
     def build(
         self, loader: ConfigLoader, node: yaml.Node, path: KeyPath, above: tuple[yaml.Node, ...]
     ) -> Any:
-        """A node as plain data; notes the places of its keys."""
+        """A node as plain data; notes the locations of its keys."""
         if node in above:
             raise yaml.MarkedYAMLError(problem="this contains itself", problem_mark=node.start_mark)
         if isinstance(node, yaml.ScalarNode):
@@ -138,12 +141,12 @@ class ConfigDocument:
             entries = [(index, item.start_mark, item) for index, item in enumerate(node.value)]
         data = {}
         for name, mark, value in entries:
-            self.places[(*path, name)] = _place(mark)
+            self.locations[(*path, name)] = _location(mark)
             data[name] = self.build(loader, value, (*path, name), (*above, node))
         return data if isinstance(node, yaml.MappingNode) else list(data.values())
 
     def check_keys(self, node: yaml.MappingNode, path: KeyPath) -> None:
-        """Report keys that stand twice: PyYAML would silently keep the last."""
+        """Report keys that occur twice: PyYAML would silently keep the last."""
         lines: dict[str, int] = {}
         for key, _ in node.value:
             mark = key.start_mark
@@ -152,7 +155,7 @@ class ConfigDocument:
             if key.value in lines:
                 both = f"{lines[key.value]} and {mark.line + 1}"
                 message = f"found twice, on lines {both}; keep one of the two"
-                self.report((*path, key.value), message, _place(mark))
+                self.report((*path, key.value), message, _location(mark))
             lines.setdefault(key.value, mark.line + 1)
 
     def read_scalar(self, loader: ConfigLoader, node: yaml.ScalarNode, path: KeyPath) -> Any:
@@ -172,23 +175,27 @@ class ConfigDocument:
 
     def override(self, item: str) -> None:
         """Put the value of ``KEY=VALUE`` into the data, creating the sections on the way."""
-        place = (sys.maxsize, f"--set {item}")
+        location = (sys.maxsize, f"--set {item}")
         name, equals, text = item.partition("=")
         parts = tuple(name.strip().split("."))
         if not equals or not all(parts):
-            self.report((), "needed is KEY=VALUE; write for example --set train.epochs=5", place)
+            self.report(
+                (),
+                "an override must be KEY=VALUE; write for example --set train.epochs=5",
+                location,
+            )
             return
         try:
-            path, section = self.descend(parts, place)
-            for by_path in (self.places, self.unset):
+            path, section = self.descend(parts, location)
+            for by_path in (self.locations, self.unset):
                 for stale in [key for key in by_path if key[: len(path)] == path]:
                     del by_path[stale]
-            self.places[path] = place
-            section[path[-1]] = self.read_text(text, place[1], path)
+            self.locations[path] = location
+            section[path[-1]] = self.read_text(text, location[1], path)
         except ConfigError as error:
-            self.report(parts, str(error), place)
+            self.report(parts, str(error), location)
 
-    def descend(self, parts: tuple[str, ...], place: Place) -> tuple[KeyPath, Any]:
+    def descend(self, parts: tuple[str, ...], location: Location) -> tuple[KeyPath, Any]:
         """The path of an override, and the section or list that its last part belongs to."""
         path: KeyPath = ()
         section = {} if self.data is None else self.data
@@ -209,7 +216,7 @@ class ConfigDocument:
             is_last = len(path) == len(parts)
             if not is_last and isinstance(section, dict) and section.get(part) is None:
                 section[part] = _default(path)
-                self.places.setdefault(path, place)
+                self.locations.setdefault(path, location)
         return path, section
 
 
@@ -221,7 +228,7 @@ def _with_section(
     return kept | {key: value for key, value in theirs.items() if key[:1] == (name,)}
 
 
-def _place(mark: yaml.Mark) -> Place:
+def _location(mark: yaml.Mark) -> Location:
     """A line of the file; overrides have none and are listed last."""
     if mark.name.startswith("--set "):
         return sys.maxsize, mark.name

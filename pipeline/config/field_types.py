@@ -11,16 +11,23 @@ from peg_core.errors import nearest_hint
 BYTES_PER_UNIT = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
-def parse_bytes(value: object) -> object:
-    """``"2GB"`` to 2000000000; anything else is left to pydantic."""
-    if not isinstance(value, str):
-        return value
-    text = value.strip().upper()
+def parse_bytes(size: str) -> int:
+    """``"2GB"`` to 2000000000.
+
+    pydantic's own ``ByteSize`` stops reading in the middle of a text: it takes ``1,500MB`` for
+    1 byte and ``2.GB`` for 2.
+    """
+    text = size.strip().upper()
     for unit in ("KB", "MB", "GB", "TB", "B"):
         number = text.removesuffix(unit).strip()
         if text.endswith(unit) and number.replace(".", "", 1).isdigit():
             return int(float(number) * BYTES_PER_UNIT[unit])
-    raise ValueError(f"{value!r} is not a size; write for example 500MB or 2GB")
+    raise ValueError(f"{size!r} is not a size; write for example 500MB or 2GB")
+
+
+def as_bytes(value: object) -> object:
+    """A size with its unit as a number; anything else is left to pydantic."""
+    return parse_bytes(value) if isinstance(value, str) else value
 
 
 def registered(registry: dict[str, Any], what: str) -> AfterValidator:
@@ -40,7 +47,7 @@ def as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-Bytes = Annotated[int, BeforeValidator(parse_bytes), Field(gt=0)]
+Bytes = Annotated[int, BeforeValidator(as_bytes), Field(gt=0)]
 Ratio = Annotated[float, Field(gt=0, lt=1)]
 Workers = Annotated[int, Field(ge=1)]
 Protocols = Annotated[

@@ -1,4 +1,4 @@
-"""Reading a pipeline file: every mistake at once, each with its place and a hint."""
+"""Reading a pipeline file: every mistake at once, each with its line and a hint."""
 
 from __future__ import annotations
 
@@ -10,34 +10,14 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails, to_jsonable_python
+from pydantic_core import ErrorDetails
 
 from peg_core.encoding import ENCODERS
-from peg_core.errors import ConfigError, nearest_hint
+from peg_core.errors import ConfigError
 from pipeline.config.data_sections import EncodingConfig
-from pipeline.config.document import ConfigDocument, ConfigDumper, KeyPath, describe, model_at
+from pipeline.config.document import ConfigDocument, ConfigDumper, KeyPath
+from pipeline.config.explanation import explain, explain_unknown_key
 from pipeline.config.pipeline_config import PipelineConfig
-
-NUMBER = re.compile(r"[-+]?\.?\d")
-NEEDED = {
-    "string_type": "text",
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "model_type": "a section with keys of its own",
-    "greater_than": "more than {gt:g}",
-    "greater_than_equal": "at least {ge}",
-    "less_than": "less than {lt:g}",
-    "less_than_equal": "at most {le}",
-    "finite_number": "a finite number",
-    "literal_error": "{expected}",
-    "too_short": "at least {min_length} item(s)",
-    "string_pattern_mismatch": "text that matches {pattern}",
-}
-PATTERN_IN_WORDS = {
-    r"^[A-Za-z0-9][A-Za-z0-9._-]*$": "letters, digits, '.', '_' and '-', the first not a sign",
-}
 
 
 def load_config(
@@ -55,7 +35,7 @@ def load_config(
         cluster_file: YAML file with a `cluster` section, which replaces that of ``path``.
 
     Raises:
-        ConfigError: With all problems found, one a line.
+        ConfigError: With all problems found, one per line.
     """
     document = ConfigDocument()
     document.read_file(path)
@@ -108,10 +88,10 @@ def _verdict(detail: ErrorDetails, document: ConfigDocument) -> tuple[KeyPath, s
     """
     path = detail["loc"]
     if detail["type"] != "value_error":
-        return path, _explain(detail)
+        return path, explain(detail)
     message = str(detail["ctx"]["error"])
     named = [(*path, *name.split(".")) for name in re.findall(r"`([\w.]+)", message)]
-    return next((key for key in named if key in document.places), path), message
+    return next((key for key in named if key in document.locations), path), message
 
 
 def _check_encoders(items: object) -> Iterator[tuple[KeyPath, str]]:
@@ -119,20 +99,33 @@ def _check_encoders(items: object) -> Iterator[tuple[KeyPath, str]]:
 
     Parameters that were reported are taken out of ``items``.
     """
-    own = list(EncodingConfig.model_fields)
-    default_kind = EncodingConfig.model_fields["kind"].default
     for index, item in enumerate(items if isinstance(items, list) else []):
-        kind = item.get("kind", default_kind) if isinstance(item, dict) else None
-        if not isinstance(kind, str) or kind not in ENCODERS:
+        kind = _encoder_kind(item)
+        if kind is None:
             continue
-        accepted = inspect.signature(ENCODERS[kind]).parameters
-        for name in [name for name in item if name not in own and name not in accepted]:
+        for name, problem in list(_parameter_problems(kind, item)):
             del item[name]
-            yield ("encodings", index, name), _unknown_key(name, [*own, *accepted])
-        for name, fault in _faults(kind, {name: item[name] for name in item if name in accepted}):
-            del item[name]
-            hint = f"leave `{name}` out for the default, {accepted[name].default!r}"
-            yield ("encodings", index, name), f"{fault}; {hint}"
+            yield ("encodings", index, name), problem
+
+
+def _encoder_kind(item: object) -> str | None:
+    """The encoder an item of ``encodings`` asks for, if there is such a one."""
+    if not isinstance(item, dict):
+        return None
+    kind = item.get("kind", EncodingConfig.model_fields["kind"].default)
+    return kind if isinstance(kind, str) and kind in ENCODERS else None
+
+
+def _parameter_problems(kind: str, item: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Unknown parameters of an encoder first, then those with a wrong value."""
+    own = list(EncodingConfig.model_fields)
+    accepted = inspect.signature(ENCODERS[kind]).parameters
+    for name in item:
+        if name not in own and name not in accepted:
+            yield name, explain_unknown_key(name, [*own, *accepted])
+    for name, fault in _faults(kind, {name: item[name] for name in item if name in accepted}):
+        default = accepted[name].default
+        yield name, f"{fault}; leave `{name}` out for the default, {default!r}"
 
 
 def _faults(kind: str, parameters: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -153,37 +146,3 @@ def _first_fault(kind: str, parameters: dict[str, Any]) -> str | None:
     except (TypeError, ValueError) as error:
         return str(error)
     return None
-
-
-def _explain(detail: ErrorDetails) -> str:
-    """A pydantic error in words: what was found, what was needed, what to do."""
-    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
-    names = tuple(part for part in detail["loc"] if isinstance(part, str))
-    model = model_at(names[:-1])
-    if kind == "extra_forbidden":
-        return _unknown_key(names[-1], list(model.model_fields))
-    field = model.model_fields[names[-1]]
-    about = field.description or inspect.getdoc(model_at(names)) or ""
-    if kind == "missing":
-        return f"a required key is missing; add `{names[-1]}:` ({about.rstrip('.')})"
-    needed = NEEDED[kind].format(**context) if kind in NEEDED else detail["msg"]
-    needed = PATTERN_IN_WORDS.get(context.get("pattern", ""), needed)
-    hint = about
-    if kind == "model_type":
-        hint = f"write its keys below it: {', '.join(model_at(names).model_fields)}"
-    elif kind == "string_type" and isinstance(value, int | float):
-        hint = "write it in quotes"
-    elif kind in ("int_type", "float_type") and isinstance(value, str) and NUMBER.match(value):
-        hint = "write it without quotes"
-    elif kind == "int_type" and isinstance(value, float) and value.is_integer():
-        hint = f"write {value:.0f}"
-    elif not field.is_required():
-        hint = f"leave `{names[-1]}` out for the default, {to_jsonable_python(field.default)!r}"
-    if kind == "literal_error":
-        choices = re.findall(r"'([^']*)'", context["expected"])
-        hint += nearest_hint(str(value), choices)
-    return f"found {describe(value)}, needed {needed}; {hint}"
-
-
-def _unknown_key(name: str, known: list[str]) -> str:
-    return f"unknown key {name!r}; known: {', '.join(known)}{nearest_hint(name, known)}"

@@ -2,105 +2,151 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import fields
+from typing import Annotated
 
 from pydantic import Field
 
 from peg_core.models import MODELS
+from peg_core.training.settings import (
+    Batching,
+    Gate,
+    Head,
+    ModelSettings,
+    Negatives,
+    Objective,
+    Optimisation,
+    Preset,
+    Sampler,
+    Sampling,
+    Schedule,
+)
 from pipeline.config.field_types import Section, registered
 
 
 class ModelConfig(Section):
     """The network that reads features and positions."""
 
-    kind: Annotated[str, registered(MODELS, "model")] = "peg"
-    preset: Literal["best", "faithful"] = Field(
-        "best",
+    kind: Annotated[str, registered(MODELS, "model")] = ModelSettings.kind
+    preset: Preset = Field(
+        ModelSettings.preset,
         description="best: what worked best; faithful: the paper as its authors' code runs it.",
     )
-    hidden: int = Field(128, ge=1, description="Width of a layer.")
-    layers: int = Field(2, ge=1, description="Message passing layers.")
-    head: Literal["preset", "inner_product", "mlp", "structural"] = Field(
-        "preset",
+    hidden: int = Field(ModelSettings.hidden, ge=1, description="Width of a layer.")
+    layers: int = Field(ModelSettings.layers, ge=1, description="Message passing layers.")
+    head: Head = Field(
+        ModelSettings.head,
         description="How a pair is scored. inner_product: of the embeddings, beside the squared "
         "distance; mlp: a network on the Hadamard product and the geometry; structural: that and "
         "common neighbours, degrees, same component. The preset best is structural.",
     )
-    gate: Literal["preset", "distance", "squared", "inner"] = Field(
-        "preset", description="What of two positions weighs the edge between them."
+    gate: Gate = Field(
+        ModelSettings.gate, description="What of two positions weighs the edge between them."
     )
     dropout: float | None = Field(
-        None,
+        ModelSettings.dropout,
         ge=0,
         lt=1,
         description="Share of the values dropped between layers and in the head while training; "
         "none: as the preset does, which for best also drops some of the input.",
     )
     head_width: int = Field(
-        64, ge=1, description="Width of the hidden layer of the heads mlp and structural."
+        ModelSettings.head_width,
+        ge=1,
+        description="Width of the hidden layer of the heads mlp and structural.",
     )
+
+    def settings(self) -> ModelSettings:
+        """As a training takes them."""
+        return ModelSettings(**self.model_dump())
 
 
 class TrainConfig(Section):
     """How the model is fitted."""
 
-    lr: float = Field(0.005, gt=0, description="Learning rate of Adam.")
-    lr_schedule: Literal["constant", "linear"] = Field(
-        "constant",
+    lr: float = Field(Optimisation.lr, gt=0, description="Learning rate of Adam.")
+    lr_schedule: Schedule = Field(
+        Optimisation.lr_schedule,
         description="linear: it falls from epoch to epoch, to nothing after the last of `epochs`.",
     )
-    epochs: int = Field(50, ge=1, description="Passes over the training links, at most.")
-    patience: int = Field(
-        20, ge=1, description="Epochs without a better validation metric before stopping."
+    epochs: int = Field(
+        Optimisation.epochs, ge=1, description="Passes over the training links, at most."
     )
-    weight_decay: float = Field(1e-4, ge=0, description="L2 penalty of Adam.")
-    batching: Literal["auto", "full", "sampled"] = Field(
-        "auto",
+    patience: int = Field(
+        Optimisation.patience,
+        ge=1,
+        description="Epochs without a better validation metric before stopping.",
+    )
+    weight_decay: float = Field(Optimisation.weight_decay, ge=0, description="L2 penalty of Adam.")
+    batching: Batching = Field(
+        Sampling.batching,
         description="full: the whole graph a step; sampled: neighbourhoods of a batch of links; "
         "auto: full for graphs of up to a million edges.",
     )
-    batch_size: int = Field(8192, ge=1, description="Links of a sampled step, all workers.")
+    batch_size: int = Field(
+        Sampling.batch_size, ge=1, description="Links of a sampled step, all workers."
+    )
     fan_outs: list[int] | None = Field(
         None,
         description="Neighbours per hop from a link, one number a layer, -1 for all; none: 15, "
         "then 10 for every further hop.",
     )
-    sampler: Literal["numba", "pyg"] = Field(
-        "numba",
+    sampler: Sampler = Field(
+        Sampling.sampler,
         description="Draws the neighbours. pyg: the compiled kernel of pyg-lib or torch-sparse, "
         "where one is installed.",
     )
-    negatives: Literal["uniform", "degree", "hard"] = Field(
-        "uniform",
+    negatives: Negatives = Field(
+        Sampling.negatives,
         description="Non-links to learn from. uniform: any pair; degree: one end of a link is "
         "replaced by a node drawn by degree^0.75; hard: by a neighbour of a neighbour.",
     )
     negatives_per_link: int = Field(
-        1, ge=1, description="Non-links to learn from beside every link, drawn anew in every epoch."
+        Sampling.negatives_per_link,
+        ge=1,
+        description="Non-links to learn from beside every link, drawn anew in every epoch.",
     )
-    objective: Literal["bce", "auc", "auc_squared"] = Field(
-        "bce",
+    objective: Objective = Field(
+        Optimisation.objective,
         description="bce: cross entropy; auc: links above non-links, pair by pair; auc_squared: "
         "by 1 above, misses counting squared.",
     )
     metric: str = Field(
-        "auc",
+        Optimisation.metric,
         pattern=r"^(auc|average_precision|mrr|hits@[1-9]\d*)$",
         description="What validation measures: auc, average_precision, mrr or hits@K.",
     )
-    validate_every: int = Field(1, ge=1, description="Epochs between validations.")
-    accumulate: int = Field(1, ge=1, description="Steps whose gradients are added up.")
+    validate_every: int = Field(
+        Optimisation.validate_every, ge=1, description="Epochs between validations."
+    )
+    accumulate: int = Field(
+        Optimisation.accumulate, ge=1, description="Steps whose gradients are added up."
+    )
     average: float = Field(
-        0.98,
+        Optimisation.average,
         ge=0,
         lt=1,
         description="Share of the running mean of the weights that is kept at a step; the mean is "
         "what is validated and kept. 0: the weights themselves.",
     )
-    compile: bool = Field(False, description="Compile the model with torch.compile.")
+    compile: bool = Field(Optimisation.compile, description="Compile the model with torch.compile.")
     seeds: int = Field(1, ge=1, description="Models trained, each from its own seed.")
     seed: int = Field(0, ge=0, description="The first seed.")
     checkpoint_every: int = Field(1, ge=1, description="Epochs between checkpoints.")
     checkpoint_steps: int | None = Field(
         None, ge=1, description="Steps between checkpoints within an epoch; none: no such ones."
     )
+
+    def optimisation(self) -> Optimisation:
+        """As a training takes it."""
+        return Optimisation(**self.model_dump(include=_names(Optimisation)))
+
+    def sampling(self) -> Sampling:
+        """As a training takes it."""
+        fan_outs = None if self.fan_outs is None else tuple(self.fan_outs)
+        chosen = self.model_dump(include=_names(Sampling))
+        return Sampling(**{**chosen, "fan_outs": fan_outs})
+
+
+def _names(settings: type[Optimisation | Sampling]) -> set[str]:
+    return {field.name for field in fields(settings)}

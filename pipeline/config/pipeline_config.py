@@ -17,29 +17,49 @@ from pipeline.config.result_sections import (
     RefreshConfig,
     ScoreConfig,
 )
+from workers.cluster_settings import ClusterSettings
 
 
 class ClusterConfig(Section):
     """Where the work is done. Nothing here changes a result or recomputes an artifact."""
 
-    address: str | None = Field(None, description="Ray address to join; none: a local Ray.")
-    workers: int = Field(2, ge=1, description="Tasks side by side.")
+    address: str | None = Field(
+        None, description="Address of the Ray cluster to join; none: a local Ray."
+    )
+    workers: int = Field(
+        ClusterSettings.workers, ge=1, description="Number of tasks that run at the same time."
+    )
     train_workers: Workers | tuple[Workers, Workers] = Field(
-        1,
-        description="Ray Train workers; 1 trains in one task; [least, most]: as many as there "
-        "is room for, also after a node was lost.",
+        ClusterSettings.train_workers,
+        description="Number of Ray Train workers; 1 trains in one task; [least, most]: as many as "
+        "there is room for, even after a node is lost.",
     )
-    cpus_per_worker: int = Field(1, ge=1, description="Threads of a task.")
-    gpus_per_worker: float = Field(0, ge=0, description="GPUs of a task; 0: none.")
-    task_memory: Bytes = Field(2 * 10**9, description="Memory of one task, for example 2GB.")
-    retries: int = Field(3, ge=0, description="Times a task lost with its worker is run again.")
-    distribute_encoding_above: int = Field(
-        2_000_000,
+    cpus_per_worker: int = Field(
+        ClusterSettings.cpus_per_worker, ge=1, description="Threads per task."
+    )
+    gpus_per_worker: float = Field(
+        ClusterSettings.gpus_per_worker, ge=0, description="GPUs per task; 0: none."
+    )
+    task_memory: Bytes = Field(
+        ClusterSettings.task_memory_bytes, description="Memory per task, for example 2GB."
+    )
+    retries: int = Field(
+        ClusterSettings.retries,
         ge=0,
-        description="Nodes above which the encoding of one graph is computed by all workers "
-        "together. Eigenmaps and sampled matrices are the same up to rotation and tolerance; "
-        "skip-gram training then takes the mean of shards, see docs/encodings.md.",
+        description="How often a task that was lost with its worker is run again.",
     )
+    distribute_encoding_above: int = Field(
+        ClusterSettings.distribute_encoding_above,
+        ge=0,
+        description="Number of nodes above which all workers compute the eigenmaps of a graph "
+        "together, which are the same up to rotation and tolerance. Walks do not follow it: how "
+        "they are encoded depends on the graph alone, see docs/encodings.md.",
+    )
+
+    def settings(self) -> ClusterSettings:
+        """As the workers take them, which know no configuration."""
+        chosen = self.model_dump(exclude={"task_memory"})
+        return ClusterSettings(**chosen, task_memory_bytes=self.task_memory)
 
 
 class PipelineConfig(Section):
@@ -50,8 +70,8 @@ class PipelineConfig(Section):
     repeats: int = Field(
         1,
         ge=1,
-        description="Times the pipeline is run, each with the next seed of split and training; "
-        "mean and deviation of the test metrics are shown.",
+        description="How often the pipeline is run, each time with the next seed for split and "
+        "training; mean and standard deviation of the test metrics are shown.",
     )
     graph: GraphConfig
     features: FeaturesConfig = FeaturesConfig()
@@ -89,12 +109,12 @@ class PipelineConfig(Section):
         fan_outs = self.train.fan_outs
         if fan_outs is not None and len(fan_outs) != self.model.layers:
             raise ValueError(
-                f"`train.fan_outs` has {len(fan_outs)} numbers, needed is one for each of the "
+                f"`train.fan_outs` has {len(fan_outs)} numbers, but must have one for each of the "
                 f"{self.model.layers} layers of `model.layers`"
             )
         if "given" in (self.evaluate.protocol or ()) and self.split.test_negatives is None:
             raise ValueError(
-                "`evaluate.protocol: given` needs `split.test_negatives`, the pairs without a link"
+                "`evaluate.protocol: given` needs `split.test_negatives`, the file of non-links"
             )
         if self.evaluate.on is not None:
             self._check_other_graph(self.evaluate.on)

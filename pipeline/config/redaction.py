@@ -11,7 +11,7 @@ MASK = "***"
 SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|ACCESS_KEY|API_KEY", re.IGNORECASE
 )
-# shorter values are words that stand in any text
+# shorter values are words that occur in any text
 SHORTEST_SECRET = 8
 USER_IN_URL = re.compile(r"(\w+://)[^/@\s]+@")
 SECRET_IN_QUERY = re.compile(r"((?:secret|token|password|key)\w*=)[^&\s'\"]+", re.IGNORECASE)

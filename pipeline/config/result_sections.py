@@ -23,8 +23,7 @@ class EmbedConfig(Section):
 
     dtype: Literal["float32", "float16"] = Field(
         "float32",
-        description="float16 takes half the space and scores faster; its numbers carry three "
-        "digits.",
+        description="float16 takes half the space and scores faster, but keeps only three digits.",
     )
 
 
@@ -43,7 +42,7 @@ class EvaluateConfig(Section):
         "heart: hard ones for every link of its own. none: given where there are any, else random.",
     )
     negatives_per_positive: int = Field(
-        500, ge=2, description="Hard non-links of a link, with `protocol: heart`."
+        500, ge=2, description="Hard non-links per link, with `protocol: heart`."
     )
     heuristics: list[Annotated[str, registered(HEURISTICS, "heuristic")]] = Field(
         list(HEURISTICS), description="What the model is compared with; may be empty."
@@ -70,8 +69,8 @@ class ScoreConfig(Section):
     ] = Field(
         ["score"],
         min_length=1,
-        description="What is written of a pair: score, a probability, and logit, the model's "
-        "number before it becomes one.",
+        description="What is written for a pair: score, a probability, and logit, the model's "
+        "output before it becomes one.",
     )
     on_unknown: Annotated[
         Literal["null", "drop", "error"],
@@ -87,7 +86,7 @@ class ScoreConfig(Section):
         "non-links, as in validation.",
     )
     shard_rows: int = Field(
-        1_000_000, ge=1, description="Rows of an output file; a rerun redoes whole files."
+        1_000_000, ge=1, description="Rows per output file; a rerun redoes whole files."
     )
 
 
@@ -96,11 +95,13 @@ class RecommendConfig(Section):
 
     top_k: int = Field(50, ge=1, description="Candidates per node.")
     nodes: str | None = Field(
-        None, description="Parquet table with the nodes: a file, a folder or a glob; none: all."
+        None,
+        description="Parquet table with the nodes: a file, a folder or a glob; none: all nodes.",
     )
-    column: str = Field("id", description="Its column with the ids.")
+    column: str = Field("id", description="Column of that table with the ids.")
     on_unknown: Literal["drop", "error"] = Field(
-        "drop", description="Ids that the graph does not have: count them, or stop."
+        "drop",
+        description="Ids that the graph does not have: leave them out and count them, or stop.",
     )
     graph: Literal["all", "train"] = Field(
         "all", description="Edges the scores are based on: all known ones, or those trained on."
@@ -112,13 +113,13 @@ class RecommendConfig(Section):
         100, ge=2, description="Candidates per node near it in every encoding and the embedding."
     )
     shard_nodes: int = Field(
-        10_000, ge=1, description="Nodes of an output file; a rerun redoes whole files."
+        10_000, ge=1, description="Nodes per output file; a rerun redoes whole files."
     )
     measure_recall: int | None = Field(
         None,
         ge=0,
-        description="Nodes that are compared with scoring every pair; none: 200 in graphs of up to "
-        "20,000 nodes.",
+        description="Number of nodes for which the result is compared with scoring every pair; "
+        "none: 200 in graphs of up to 20,000 nodes.",
     )
 
 
@@ -128,20 +129,21 @@ class RefreshConfig(Section):
     max_movement: float | None = Field(
         None,
         gt=0,
-        description="Most that an encoding may have moved since training: the Procrustes distance "
-        "over the length of the encoding, between 0 and 2; none: any.",
+        description="How far an encoding may have moved since training: the Procrustes distance "
+        "over the length of the encoding, between 0 and 2; none: any distance.",
     )
     max_score_shift: float | None = Field(
         0.25,
         gt=0,
-        description="Most that scores may have shifted since training, as population stability "
-        "index; none: any.",
+        description="How far scores may have shifted since training, as a population stability "
+        "index; none: any shift.",
     )
     min_new_edge_auc: float | None = Field(
         None,
         gt=0,
         le=1,
-        description="Least AUC of the newest edges, scored before they were known; none: any.",
+        description="Lowest AUC accepted on the newest edges, scored before they were known; "
+        "none: any.",
     )
     retrain: Literal["auto", "never"] = Field(
         "auto", description="auto: train again when a limit is passed; never: warn only."

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from peg_core.atomic_file import atomic_path
 from peg_core.errors import ConfigError, PegError
 
-# Without a terminal, a line per tenth is written for files from this size on.
+# Without a terminal, files of this size or more get a line per tenth written.
 LARGE_FILE_ROWS = 20_000_000
 
 
@@ -36,29 +36,29 @@ def write_files(files: Sequence[GeneratedFile], *, overwrite: bool) -> None:
     check_paths([file.path for file in files], overwrite=overwrite)
     with ExitStack() as renamed_at_the_end:
         try:
-            places = [renamed_at_the_end.enter_context(atomic_path(file.path)) for file in files]
+            temporary = [renamed_at_the_end.enter_context(atomic_path(f.path)) for f in files]
         except OSError as error:
             raise PegError(
                 f"cannot create {error.filename}: {error.strerror}; choose another folder"
             ) from error
-        for file, place in zip(files, places, strict=True):
+        for file, path in zip(files, temporary, strict=True):
             try:
-                write_batches(file, place)
+                write_batches(file, path)
             except OSError as error:
                 raise PegError(
-                    f"cannot write {file.path}: {error}; free some space, or choose another place"
+                    f"cannot write {file.path}: {error}; free some space, or choose another folder"
                 ) from error
 
 
 def check_paths(paths: Sequence[Path], *, overwrite: bool) -> None:
-    """Raise a ConfigError when a file can or may not be written."""
+    """Raise a ConfigError when a file cannot or must not be written."""
     for path in paths:
         if [other.resolve() for other in paths].count(path.resolve()) > 1:
             raise ConfigError(f"{path} was given for two outputs; give each its own file")
         if path.is_dir():
-            raise ConfigError(f"{path} is a folder, needed is a file; add a name, edges.parquet")
+            raise ConfigError(f"{path} is a folder; add a file name such as edges.parquet")
         if path.exists() and not overwrite:
-            raise ConfigError(f"{path} exists already; choose another name, or add --overwrite")
+            raise ConfigError(f"{path} already exists; choose another name, or add --overwrite")
 
 
 def write_batches(file: GeneratedFile, path: Path) -> None:

@@ -1,21 +1,29 @@
-"""From the numbers of a run to one HTML page that needs nothing beside itself."""
+"""From the numbers of a run to one HTML page that is complete in itself."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import datetime
 from importlib import resources
-from numbers import Real
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from pipeline.report.data import SUFFIXES, ReportData, StageRow
-from pipeline.report.figures import Plot, draw_plots, format_compact
+from pipeline.report.figures import draw_plots
+from pipeline.report.formats import (
+    DASH,
+    as_number,
+    format_compact,
+    format_count,
+    format_metric,
+    format_metric_name,
+    format_seconds,
+    format_time,
+    format_words,
+)
+from pipeline.report.plot import Plot
 
-DASH = "–"
-METRIC_NAMES = {"auc": "AUC", "average_precision": "Average precision", "mrr": "MRR"}
 PROTOCOL_NAMES = {
     "random": "Links against random non-links",
     "given": "Links against the given non-links",
@@ -160,28 +168,32 @@ def metric_columns(metrics: list[Metrics]) -> list[str]:
 
 
 def tabulate_metrics(metrics: list[Metrics], columns: list[str]) -> list[tuple[str, list[Cell]]]:
-    """A name and a cell per column for every method; the best of a column is marked.
+    """A name and a cell per column for every method."""
+    names = [format_words(str(row.get("method", DASH))) for row in metrics]
+    by_column = [column_cells(metrics, column) for column in columns]
+    return [(name, [cells[row] for cells in by_column]) for row, name in enumerate(names)]
+
+
+def column_cells(metrics: list[Metrics], column: str) -> list[Cell]:
+    """A cell per method; the best is marked where there are several.
 
     Values that read the same are equally good: the digits not shown are noise.
     """
-    table: list[list[Cell]] = [[] for _ in metrics]
-    for column in columns:
-        texts = [format_metric(row.get(column)) for row in metrics]
-        values = [as_number(row.get(column)) for row in metrics]
-        known = [value for value in values if value is not None]
-        best = format_metric(max(known)) if len(known) > 1 else None
-        for cells, row, text, value in zip(table, metrics, texts, values, strict=True):
-            low, high, spread = (as_number(row.get(f"{column}{suffix}")) for suffix in SUFFIXES)
-            cells.append(
-                Cell(
-                    text=text,
-                    interval="" if low is None or high is None else f"{low:.4f}–{high:.4f}",
-                    spread="" if spread is None else f"± {spread:.4f}",
-                    best=value is not None and text == best,
-                )
-            )
-    names = [format_words(str(row.get("method", DASH))) for row in metrics]
-    return list(zip(names, table, strict=True))
+    known = [value for row in metrics if (value := as_number(row.get(column))) is not None]
+    best = format_metric(max(known)) if len(known) > 1 else None
+    return [metric_cell(row, column, best=best) for row in metrics]
+
+
+def metric_cell(row: Metrics, column: str, *, best: str | None) -> Cell:
+    """The value of a method, with its interval and spread where there are any."""
+    text = format_metric(row.get(column))
+    low, high, spread = (as_number(row.get(f"{column}{suffix}")) for suffix in SUFFIXES)
+    return Cell(
+        text=text,
+        interval="" if low is None or high is None else f"{low:.4f}–{high:.4f}",
+        spread="" if spread is None else f"± {spread:.4f}",
+        best=as_number(row.get(column)) is not None and text == best,
+    )
 
 
 def group_plots(plots: list[Plot]) -> list[tuple[str, list[tuple[Plot, Markup]]]]:
@@ -211,58 +223,3 @@ def describe_stage(stage: StageRow, stages: list[StageRow]) -> dict[str, object]
 def sum_seconds(stages: list[StageRow]) -> float:
     """Time of all stages, of those that know theirs."""
     return math.fsum(stage.seconds for stage in stages if math.isfinite(stage.seconds))
-
-
-def as_number(value: object) -> float | None:
-    """A finite number, of Python or numpy, or none."""
-    if isinstance(value, Real) and math.isfinite(value):
-        return float(value)
-    return None
-
-
-def format_words(name: str) -> str:
-    """``adamic_adar`` to ``adamic adar``: readable, and a narrow screen can break it."""
-    return name.replace("_", " ")
-
-
-def format_metric_name(name: str) -> str:
-    """``hits@20`` to ``Hits@20``, ``average_precision`` to ``Average precision``."""
-    return METRIC_NAMES.get(name, format_words(name).capitalize())
-
-
-def format_metric(value: object) -> str:
-    """Four decimals; text as it is; a dash for what is missing or not finite."""
-    if isinstance(value, str):
-        return value
-    number = as_number(value)
-    return DASH if number is None else f"{number:.4f}"
-
-
-def format_count(value: float | str) -> str:
-    """Whole numbers with thousands apart, others with four significant digits."""
-    if isinstance(value, str):
-        return value
-    if not math.isfinite(value):
-        return DASH
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
-
-
-def format_seconds(seconds: float) -> str:
-    """``0.42 s``, ``12.3 s``, ``4 min 05 s`` or ``2 h 03 min``."""
-    if not math.isfinite(seconds):
-        return DASH
-    if seconds < 59.95:
-        return f"{seconds:.2f} s" if seconds < 9.995 else f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def format_time(created: str) -> str:
-    """An ISO time for readers; anything else as it is."""
-    try:
-        moment = datetime.fromisoformat(created)
-    except ValueError:
-        return created
-    return f"{moment:%Y-%m-%d %H:%M} {moment.tzname() or ''}".strip()

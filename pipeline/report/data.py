@@ -13,7 +13,7 @@ from peg_core.errors import ArtifactMismatch
 Array = NDArray[Any]
 
 MAX_ROC_POINTS = 1000
-# What stands beside a metric in a row of metrics.
+# Suffixes of the columns that belong to a metric.
 SUFFIXES = ("_low", "_high", "_std")
 
 

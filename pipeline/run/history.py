@@ -13,12 +13,13 @@ from typing import Any
 
 import polars as pl
 
+from peg_core.artifacts.manifest import Manifest
 from peg_core.errors import PegError
 from peg_core.object_url import is_url
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.redaction import redact
 from pipeline.run.run_log import RunLog
-from pipeline.store.manifest import Manifest
+from pipeline.run.stage_metrics import METRIC_NAMES
 from pipeline.store.object_storage import Storage
 
 FOLDER = "history"
@@ -34,11 +35,7 @@ SCHEMA: dict[str, Any] = {
     "action": pl.String,
     "fingerprint": pl.String,
     "stage_seconds": pl.Float64,
-    "rows": pl.Int64,
-    "rows_per_second": pl.Float64,
-    "bytes_written": pl.Int64,
-    "peak_memory_bytes": pl.Int64,
-    "retries": pl.Int64,
+    **{name: pl.Float64 if name == "rows_per_second" else pl.Int64 for name in METRIC_NAMES},
 }
 logger = logging.getLogger(__name__)
 

@@ -153,9 +153,9 @@ def _override(key: str, value: Any) -> str:
 
 def _store_in(folder: Path, store: str, base: Path) -> list[str]:
     """The store, as something not to copy, where it lies in the folder."""
-    place = (base / store).absolute()
-    inside = not is_url(store) and place.is_relative_to(folder) and place != folder
-    return [f"/{place.relative_to(folder)}/"] if inside else []
+    path = (base / store).absolute()
+    inside = not is_url(store) and path.is_relative_to(folder) and path != folder
+    return [f"/{path.relative_to(folder)}/"] if inside else []
 
 
 def _check_environment(environment: Mapping[str, str]) -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from peg_core.artifacts.manifest import Identity, Manifest
 from peg_core.errors import ConfigError, nearest_hint
 from peg_core.graph.edge_table import find_parquet_files
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage
-from pipeline.store.manifest import Identity, Manifest
 from pipeline.store.object_storage import file_facts
 
 
@@ -62,7 +62,7 @@ def make_plan(
             version=stage.version,
             settings=stage.settings(config),
             inputs={name: steps[name].fingerprint for name in stage.inputs if name in steps},
-            files={name: file_facts_of(place) for name, place in stage.files(config).items()},
+            files={name: file_facts_of(location) for name, location in stage.files(config).items()},
         )
         found = find(stage.name, identity.fingerprint)
         if stage.name in forced:
@@ -132,7 +132,7 @@ def differences(old: Any, new: Any, path: str = "") -> list[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         found = []
         for key in sorted({*old, *new}):
-            place = f"{path}.{key}" if path else key
-            found += differences(old.get(key), new.get(key), place)
+            inner = f"{path}.{key}" if path else key
+            found += differences(old.get(key), new.get(key), inner)
         return found
     return [] if old == new else [f"{path} {old} -> {new}"]

@@ -15,7 +15,13 @@ PLAIN_SECONDS = 5.0
 class StageProgress(Protocol):
     """How a stage tells how far it is."""
 
-    def update(self, done: float, total: float, note: str = "") -> None: ...
+    def update(self, done: float, total: float, note: str = "") -> None:
+        """So much of the total is done."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more will be told."""
+        ...
 
 
 class RunDisplay:
@@ -50,14 +56,16 @@ class RunDisplay:
     def reused(self, name: str, reason: str) -> None:
         self.console.print(f"  [dim]{name:<10} reused[/dim]  {reason}", highlight=False)
 
-    def start(self, name: str, reason: str) -> StageLine:
+    def start(self, name: str, reason: str) -> StageProgress:
         if self._live:
             task = self._live.add_task(f"{name:<10}", total=None, note=reason)
             return LiveLine(self._live, task)
         self.console.print(f"  {name:<10} started  {reason}", highlight=False, markup=False)
         return PlainLine(self.console, name)
 
-    def finish(self, name: str, line: StageLine, seconds: float, counts: dict[str, Any]) -> None:
+    def finish(
+        self, name: str, line: StageProgress, seconds: float, counts: dict[str, Any]
+    ) -> None:
         line.close()
         facts = ", ".join(f"{key.replace('_', ' ')} {show(value)}" for key, value in counts.items())
         self.console.print(
@@ -66,12 +74,6 @@ class RunDisplay:
 
     def warn(self, text: str) -> None:
         self.console.print(f"  [yellow]warning:[/yellow] {text}", highlight=False)
-
-
-class StageLine(StageProgress, Protocol):
-    """A stage's line in the display."""
-
-    def close(self) -> None: ...
 
 
 class LiveLine:

@@ -6,24 +6,23 @@ import json
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from peg_core.artifacts.manifest import Manifest
+from peg_core.artifacts.trained_model import Training
 from peg_core.errors import ConfigError, InputError
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import RefreshConfig
 from pipeline.run.plan import Step, differences, make_plan
 from pipeline.run.progress import RunDisplay
-from pipeline.run.recipe import Recipe
 from pipeline.run.refresh_stages import Baseline, Earlier, RefreshStages
 from pipeline.run.runner import run_pipeline, run_plan
 from pipeline.stages import STAGES
-from pipeline.stages.train import best_model
 from pipeline.store.local_store import AnyStore, open_store
-from pipeline.store.manifest import Manifest
 
 # A model that was trained with these settings can be kept.
 SETTINGS_OF = ("features", "split", "encode", "train")
 FIRST = "run `peg run` once first"
-# Places may change; what is read there may not.
-PLACES = ("edges", "nodes")
+# Locations may change; what is read there may not.
+LOCATIONS = ("edges", "nodes")
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def plan_refresh(config: PipelineConfig) -> list[Step]:
         stages = [STAGES[name] for name in dict.fromkeys([*names, "index", "recommend"])]
         return make_plan(stages, config, **lookups, pinned=kept)
     stages = RefreshStages(
-        Recipe.read(best_model(store.fetch("train", train.fingerprint))),
+        store.fetch("train", train.fingerprint).at(Training).open().model().recipe,
         _baseline(store, train.fingerprint, ingest.fingerprint),
         store.fetch,
     ).all()
@@ -95,8 +94,8 @@ def kept_artifacts(store: AnyStore, config: PipelineConfig) -> dict[str, Manifes
         if changed:
             raise ConfigError(_other_model(config, changed))
     graph = found["ingest"].identity.settings["graph"]
-    now = json.loads(json.dumps(config.graph.model_dump(exclude=set(PLACES))))
-    changed = differences({key: value for key, value in graph.items() if key not in PLACES}, now)
+    now = json.loads(json.dumps(config.graph.model_dump(exclude=set(LOCATIONS))))
+    changed = differences({key: value for key, value in graph.items() if key not in LOCATIONS}, now)
     if changed:
         raise ConfigError(_other_model(config, [f"graph.{text}" for text in changed]))
     del found["features"]
@@ -109,7 +108,7 @@ def trained_artifacts(store: AnyStore) -> dict[str, Manifest] | None:
     Calibration decides which one it is: a training that was stopped has none yet.
     """
     calibrate = store.current("calibrate")
-    train = calibrate and store.find("train", calibrate.identity.inputs["train"])
+    train = calibrate and store.find("train", calibrate.identity.made_from("train"))
     if calibrate is None or train is None:
         return None
     found: dict[str, Manifest] = {"calibrate": calibrate}
@@ -130,7 +129,7 @@ def artifacts_in_use(store: AnyStore) -> set[tuple[str, str]]:
     for earlier in [noted.trained, noted.last] if noted else []:
         names |= {(stage, name) for stage, name in vars(earlier).items() if name is not None}
     if encoded is not None:
-        names.add(("ingest", encoded.identity.inputs["ingest"]))
+        names.add(("ingest", encoded.identity.made_from("ingest")))
     return names
 
 
@@ -189,7 +188,7 @@ def _baseline(store: AnyStore, train: str, ingest: str) -> Baseline:
     noted = _noted(encoded)
     if noted is not None and (noted.train != train or not _exist(store, noted.trained)):
         noted = None
-    if noted is not None and encoded.identity.inputs["ingest"] == ingest:
+    if noted is not None and encoded.identity.made_from("ingest") == ingest:
         return noted
     last = _last_state(store, encoded, train)
     return Baseline(train, noted.trained if noted is not None else last, last)
@@ -200,10 +199,10 @@ def _last_state(store: AnyStore, encoded: Manifest, train: str) -> Earlier:
     embedded, scored = store.current("embed_all"), store.current("score")
     made = {"encode_all": encoded.fingerprint, "train": train}
     if embedded is None or not made.items() <= embedded.identity.inputs.items():
-        return Earlier(encoded.identity.inputs["ingest"], encoded.fingerprint)
+        return Earlier(encoded.identity.made_from("ingest"), encoded.fingerprint)
     whole = scored is not None and scored.identity.inputs.get("embed_all") == embedded.fingerprint
     return Earlier(
-        encoded.identity.inputs["ingest"],
+        encoded.identity.made_from("ingest"),
         encoded.fingerprint,
         embedded.fingerprint,
         scored.fingerprint if whole and scored is not None else None,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from peg_core.artifacts.embedded_graph import Embeddings
+from peg_core.artifacts.manifest import Manifest
+from peg_core.artifacts.positions import Positions
+from peg_core.artifacts.recipe import Recipe
 from peg_core.atomic_file import write_json
 from peg_core.graph.graph_store import GraphStore
 from peg_core.metrics.drift import population_stability_index
 from pipeline.config.pipeline_config import PipelineConfig
-from pipeline.run.inductive import features_like, require_features
-from pipeline.run.recipe import Recipe
+from pipeline.run.kept_model import encoding_sections, features_stage
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages import (
     calibrate,
@@ -20,7 +22,6 @@ from pipeline.stages import (
     embed_all,
     encode,
     encode_all,
-    features,
     index,
     ingest,
     recommend,
@@ -28,16 +29,21 @@ from pipeline.stages import (
     split,
     train,
 )
-from pipeline.stages.embed import embedding_file
-from pipeline.stages.train import best_model
-from pipeline.store.manifest import Manifest
-from workers.task_map import Shard, task_map
-from workers.tasks.drift import EncodedNodes, movement_task, new_edges_task
-from workers.tasks.model_scorer import ScorerRequest
+from workers.artifact_ref import AnyRef
+from workers.embedded_graph_ref import EmbeddedGraphRef, ScorerRef
+from workers.task_map import Shard
+from workers.tasks.drift import (
+    EncodedNodes,
+    MovementResult,
+    NewEdgesResult,
+    movement_task,
+    new_edges_task,
+)
+from workers.tasks.encode import WarmStart
 
 DRIFT_NAME = "drift.json"
 
-Fetch = Callable[[str, str], Path]
+Fetch = Callable[[str, str], AnyRef]
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ class RefreshStages:
     Args:
         recipe: How the model was trained.
         baseline: What is compared with.
-        fetch: Gives the folder of an artifact.
+        fetch: Gives an artifact.
     """
 
     recipe: Recipe
@@ -89,33 +95,23 @@ class RefreshStages:
         """In order; those of the training are there for what follows, none of them runs."""
         kept = [stage.STAGE for stage in (split, encode, train, embed, calibrate)]
         after = [stage.STAGE for stage in (embed_all, score, index, recommend)]
-        return [ingest.STAGE, *kept, self.features(), self.encode_all(), *after, self.drift()]
-
-    def features(self) -> Stage:
-        """Features of the grown graph, transformed as the model knows them."""
-
-        def run(context: StageContext) -> StageResult:
-            model = best_model(context.inputs["train"])
-            require_features(self.recipe, model, context.inputs["ingest"])
-            return features_like(model)(context)
-
-        return replace(features.STAGE, inputs=("ingest", "train"), run=run)
+        return [ingest.STAGE, *kept, features_stage(), self.encode_all(), *after, self.drift()]
 
     def encode_all(self) -> Stage:
         """The encodings, each from where it was."""
 
         def trained_as(config: PipelineConfig) -> PipelineConfig:
             """A number of dimensions that was found automatically stays."""
-            return config.model_copy(update={"encodings": self.recipe.encoding_configs()})
+            return config.model_copy(update={"encodings": encoding_sections(self.recipe)})
 
         def settings(config: PipelineConfig) -> dict[str, Any]:
             return {**encode.settings(trained_as(config)), "refresh": asdict(self.baseline)}
 
         def run(context: StageContext) -> StageResult:
             context = replace(context, config=trained_as(context.config))
-            earlier, graph = self._folders(self.baseline.last)
-            trained = GraphStore.open(self.fetch("ingest", self.baseline.trained.ingest))
-            start = (earlier, graph, trained.num_nodes)
+            last = self._encoded(self.baseline.last)
+            trained = self._encoded(self.baseline.trained).graph.open()
+            start = WarmStart(last.positions, last.graph, trained.num_nodes)
             result = encode.encode_graphs(context, encode_all.requests(context, start))
             reports = [details["report"] for details in result.details.values()]
             used = sum(report.get("start") == "used" for report in reports)
@@ -137,9 +133,8 @@ class RefreshStages:
         trained, last = self.baseline.trained, self.baseline.last
         moved = self._movement(context)
         newest = self._newest_edges(context)
-        peak = max(moved.pop("peak_memory_bytes"), newest.pop("peak_memory_bytes", 0))
-        before = _manifest(self.fetch("encode_all", trained.encode_all))
-        now = _manifest(context.inputs["encode_all"])
+        before = Manifest.require(self.fetch("encode_all", trained.encode_all).folder)
+        now = context.inputs.manifest("encode_all")
         drift = {
             "compared_with": {"trained": asdict(trained), "last": asdict(last)},
             "movement": moved,
@@ -154,43 +149,31 @@ class RefreshStages:
             "new_edge_auc": newest["auc"],
         }
         shown = {name: value for name, value in counts.items() if value is not None}
-        return StageResult(counts=shown, details=drift, peak_memory_bytes=peak)
+        return StageResult(counts=shown, details=drift)
 
-    def _movement(self, context: StageContext) -> dict[str, Any]:
-        positions, graph = self._folders(self.baseline.trained)
-        folder, inputs = context.folder.absolute(), context.inputs
+    def _movement(self, context: StageContext) -> MovementResult:
         arguments = {
-            "before": EncodedNodes(graph, positions),
-            "now": EncodedNodes(inputs["ingest"].absolute(), inputs["encode_all"].absolute()),
-            "num_encodings": len(context.config.encodings),
-            "out": folder / "movement.parquet",
+            "before": self._encoded(self.baseline.trained),
+            "now": EncodedNodes(context.inputs.graph, context.inputs.all_positions),
+            "out": context.out,
         }
-        shards = [Shard("movement", arguments)]
-        (found,) = task_map(context.cluster, movement_task, shards, markers=folder / "done")
+        (found,) = context.map(movement_task, [Shard("movement", arguments)], note="movement")
         return found
 
-    def _newest_edges(self, context: StageContext) -> dict[str, Any]:
+    def _newest_edges(self, context: StageContext) -> NewEdgesResult:
         last = self.baseline.last
         if last.embed_all is None:
             return {"edges": None, "scored": 0, "auc": None}
-        positions, graph = self._folders(last)
-        scorer = ScorerRequest(
-            graph=graph,
-            positions=positions,
-            model=best_model(context.inputs["train"].absolute()),
-            embeddings=embedding_file(
-                self.fetch("embed_all", last.embed_all).absolute(), context.config
-            ),
-            num_encodings=len(context.config.encodings),
-        )
+        encoded = self._encoded(last)
+        embeddings = self.fetch("embed_all", last.embed_all).at(Embeddings)
+        embedded = EmbeddedGraphRef(encoded.graph, encoded.positions, embeddings)
         arguments = {
-            "before": scorer,
-            "now": context.inputs["ingest"].absolute(),
+            "before": ScorerRef(embedded, context.inputs.best_model),
+            "now": context.inputs.graph,
             "seed": context.config.split.seed,
         }
         shards = [Shard("newest-edges", arguments)]
-        markers = context.folder.absolute() / "done"
-        (found,) = task_map(context.cluster, new_edges_task, shards, markers=markers)
+        (found,) = context.map(new_edges_task, shards, note="newest edges")
         return found
 
     def _score_shift(self, context: StageContext) -> float | None:
@@ -198,22 +181,18 @@ class RefreshStages:
         before = self.baseline.trained.score
         if before is None or "score" not in context.inputs:
             return None
+        scored = Manifest.require(self.fetch("score", before).folder)
         old, new = (
-            _manifest(folder).details["histogram"]
-            for folder in (self.fetch("score", before), context.inputs["score"])
+            manifest.details["histogram"] for manifest in (scored, context.inputs.manifest("score"))
         )
         return population_stability_index(old, new) if sum(old) and sum(new) else None
 
-    def _folders(self, earlier: Earlier) -> tuple[Path, Path]:
-        """Positions and graph."""
-        positions = self.fetch("encode_all", earlier.encode_all).absolute()
-        return positions, self.fetch("ingest", earlier.ingest).absolute()
-
-
-def _manifest(folder: Path) -> Manifest:
-    manifest = Manifest.read(folder)
-    assert manifest is not None  # an input of a stage is always whole
-    return manifest
+    def _encoded(self, earlier: Earlier) -> EncodedNodes:
+        """A graph as it was, and its positions."""
+        return EncodedNodes(
+            self.fetch("ingest", earlier.ingest).at(GraphStore),
+            self.fetch("encode_all", earlier.encode_all).at(Positions),
+        )
 
 
 def _encodings(before: Manifest, now: Manifest) -> dict[str, Any]:

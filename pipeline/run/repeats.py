@@ -8,6 +8,7 @@ from typing import Any, TextIO
 
 import polars as pl
 
+from peg_core.artifacts.manifest import Manifest
 from peg_core.atomic_file import atomic_path
 from peg_core.object_url import is_url
 from pipeline.config.pipeline_config import PipelineConfig
@@ -15,7 +16,6 @@ from pipeline.report.data import SUFFIXES
 from pipeline.run.progress import RunDisplay
 from pipeline.run.runner import open_cluster, run_pipeline
 from pipeline.stages.report import evaluation_tables
-from pipeline.store.manifest import Manifest
 
 
 def run_repeats(

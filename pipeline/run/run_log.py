@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from peg_core.errors import PegError
 from peg_core.object_url import is_url
 from pipeline.config.redaction import redact_all
-from pipeline.run.progress import StageLine
+from pipeline.run.progress import StageProgress
 from pipeline.store.object_storage import Storage
 
 FOLDER = "logs"
@@ -51,13 +51,13 @@ class RunLog:
             sink.write(line + "\n")
             sink.flush()
 
-    def watch(self, stage: str, line: StageLine) -> StageLine:
+    def watch(self, stage: str, line: StageProgress) -> StageProgress:
         """The line, with its progress noted now and then."""
         return _WatchedLine(self, stage, line)
 
 
 class _WatchedLine:
-    def __init__(self, log: RunLog, stage: str, line: StageLine) -> None:
+    def __init__(self, log: RunLog, stage: str, line: StageProgress) -> None:
         self._log, self._stage, self._line = log, stage, line
         self._last = 0.0
 

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import resource
-import shutil
-import time
 from collections.abc import Callable, Collection
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import TextIO
 
-from peg_core.errors import InputError
+from peg_core.artifacts.manifest import Manifest
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.history import recorded
 from pipeline.run.plan import Action, Step, make_plan, needed_stages
-from pipeline.run.progress import RunDisplay, StageLine
-from pipeline.run.run_log import RunLog, open_run_log
-from pipeline.run.stage import StageContext, StageResult, no_comment
-from pipeline.run.stage_metrics import StageMetrics
+from pipeline.run.progress import RunDisplay
+from pipeline.run.run_log import open_run_log
+from pipeline.run.stage import no_comment
+from pipeline.run.stage_inputs import StageInputs
+from pipeline.run.stage_runner import StageRunner
 from pipeline.stages import STAGES
 from pipeline.store.local_store import AnyStore, open_store
-from pipeline.store.manifest import Manifest
-from pipeline.store.object_storage import local_sizes
-from workers.cluster import Cluster, ClusterSettings
-from workers.metrics import report_stage
+from workers.artifact_ref import AnyRef
+from workers.cluster import Cluster
 
 
 def plan_run(
@@ -83,16 +77,24 @@ def run_plan(
         open_run_log(config.store, events) as log,
         recorded(config, log) as history,
     ):
+        runner = StageRunner(config, cluster, display, log)
         try:
             for step in plan():
                 if only is not None and step.stage.name not in only:
                     continue
+                found = store.find(step.stage.name, step.fingerprint)
                 if step.action is Action.REUSE:
-                    display.reused(step.stage.name, step.reason)
-                    log.write("stage_reused", stage=step.stage.name, reason=step.reason)
-                    found = store.find(step.stage.name, step.fingerprint)
+                    runner.reuse(step.stage, step.reason)
                 else:
-                    found = _run_step(step, config, store, cluster, display, log)
+                    found = runner.run(
+                        step.stage,
+                        step.identity,
+                        _inputs(step, store),
+                        store,
+                        reason=step.reason,
+                        afresh=step.forced,
+                        previous=_previous(step, store),
+                    )
                 assert found is not None
                 history.add(found, step.action.value)
                 manifests[step.stage.name] = found
@@ -104,106 +106,23 @@ def run_plan(
     return manifests
 
 
-def _run_step(
-    step: Step,
-    config: PipelineConfig,
-    store: AnyStore,
-    cluster: Cluster,
-    display: RunDisplay,
-    log: RunLog,
-) -> Manifest:
-    name = step.stage.name
-    shown = display.start(name, step.reason)
-    log.write("stage_started", stage=name, reason=step.reason, fingerprint=step.fingerprint)
-    started, clock, retries = datetime.now(UTC), time.monotonic(), cluster.retries_seen
-    folder = store.prepare(name, step.fingerprint, afresh=step.forced)
-    result = _execute(step, config, store, cluster, folder, log.watch(name, shown))
-    seconds = time.monotonic() - clock
-    own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    peak = max(own_peak, result.peak_memory_bytes)
-    metrics = StageMetrics.of(
-        result.counts,
-        seconds=seconds,
-        bytes_written=sum(local_sizes(folder).values()),
-        peak_memory_bytes=peak,
-        retries=cluster.retries_seen - retries,
-    ).as_dict()
-    manifest = Manifest(
-        identity=step.identity,
-        fingerprint=step.fingerprint,
-        started=started.isoformat(timespec="seconds"),
-        finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        seconds=round(seconds, 3),
-        peak_memory_bytes=peak,
-        counts=result.counts,
-        details=result.details,
-        warnings=result.warnings,
-        metrics=metrics,
+def _inputs(step: Step, store: AnyStore) -> StageInputs:
+    """What the stage reads, brought to this machine."""
+    return StageInputs(
+        {name: store.fetch(name, found) for name, found in step.identity.inputs.items()}
     )
-    manifest = store.commit(manifest, folder)
-    display.finish(name, shown, manifest.seconds, manifest.counts)
-    _tell(manifest, config.name, display, log)
-    return manifest
 
 
-def _execute(
-    step: Step,
-    config: PipelineConfig,
-    store: AnyStore,
-    cluster: Cluster,
-    folder: Path,
-    line: StageLine,
-) -> StageResult:
-    """Fetch what the stage reads, and run it."""
-    inputs = {
-        other: store.fetch(other, fingerprint)
-        for other, fingerprint in step.identity.inputs.items()
-    }
-    # only a stage that explains its reruns builds on its previous artifact: others need no copy
-    name = step.stage.name
-    newest = store.newest(name) if step.stage.explain is not no_comment else None
-    previous = (newest, store.fetch(name, newest.fingerprint)) if newest is not None else None
-    try:
-        return step.stage.run(
-            StageContext(config, folder, inputs, cluster, line, step.identity, previous)
-        )
-    except InputError:
-        # the input has to change, and with it the fingerprint: nobody would go on from here
-        line.close()
-        shutil.rmtree(folder)
-        raise
-    except BaseException:
-        line.close()
-        raise
-
-
-def _tell(manifest: Manifest, pipeline: str, display: RunDisplay, log: RunLog) -> None:
-    """What a stage cost and warns of, to the log, to Prometheus and to the user."""
-    name, seconds = manifest.identity.stage, manifest.seconds
-    log.write(
-        "stage_finished", stage=name, seconds=seconds, counts=manifest.counts, **manifest.metrics
-    )
-    report_stage(pipeline, name, {"seconds": seconds, **manifest.metrics})
-    for warning in manifest.warnings:
-        display.warn(warning)
-        log.write("warning", stage=name, text=warning)
+def _previous(step: Step, store: AnyStore) -> tuple[Manifest, AnyRef] | None:
+    """Only a stage that explains its reruns builds on its previous artifact."""
+    if step.stage.explain is no_comment:
+        return None
+    newest = store.newest(step.stage.name)
+    if newest is None:
+        return None
+    return newest, store.fetch(step.stage.name, newest.fingerprint)
 
 
 def open_cluster(config: PipelineConfig) -> Cluster:
     """The cluster of a configuration; it starts with the first task."""
-    return Cluster(cluster_settings(config))
-
-
-def cluster_settings(config: PipelineConfig) -> ClusterSettings:
-    """Decode the `cluster:` section for the workers, which know no configuration."""
-    cluster = config.cluster
-    return ClusterSettings(
-        address=cluster.address,
-        workers=cluster.workers,
-        train_workers=cluster.train_workers,
-        cpus_per_worker=cluster.cpus_per_worker,
-        gpus_per_worker=cluster.gpus_per_worker,
-        task_memory_bytes=cluster.task_memory,
-        retries=cluster.retries,
-        distribute_encoding_above=cluster.distribute_encoding_above,
-    )
+    return Cluster(config.cluster.settings())

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 
-from peg_core.atomic_file import write_json
+from peg_core.artifacts.manifest import Identity, Manifest
+from peg_core.atomic_file import remove_leftovers, write_json
 from peg_core.errors import ArtifactMismatch, ConfigError, InputError
 from peg_core.object_url import is_url
 from pipeline.config.result_sections import ScoreConfig
 from pipeline.run.plan import file_facts_of
-from pipeline.run.progress import RunDisplay
-from pipeline.stages.score import STAGE, score_candidates
+from pipeline.run.stage_inputs import StageInputs
+from pipeline.run.stage_runner import StageRunner
+from pipeline.stages.score import STAGE
 from pipeline.store.lease import Lease
-from pipeline.store.manifest import Identity, Manifest
-from workers.cluster import Cluster
-from workers.tasks.score import ScoreRequest
+from workers.artifact_ref import AnyRef, ArtifactFolder, ArtifactRef
 
 REQUEST_NAME = "request.json"
 
@@ -64,47 +62,34 @@ class ScoreFolder:
             raise self._taken("the scores of another request")
         return manifest
 
-    def fill(
-        self, cluster: Cluster, display: RunDisplay, prepare: Callable[[], ScoreRequest]
-    ) -> Manifest:
-        """Score; what an interrupted call finished is kept."""
+    def fill(self, runner: StageRunner, read: Callable[[], StageInputs]) -> Manifest:
+        """Score; what an interrupted call finished is kept.
+
+        Args:
+            runner: Its configuration has the candidates.
+            read: Gives what scores; called when the folder is ours.
+        """
         self._claim()
         try:
             with Lease(self.folder):
-                return self._fill(cluster, display, prepare)
+                inputs = read()
+                return runner.run(STAGE, self.identity, inputs, self, reason=self.score.candidates)
         except (InputError, ArtifactMismatch):
             # the input has to change, and with it the request: nobody would go on from here
-            shutil.rmtree(self.folder)
+            shutil.rmtree(self.folder, ignore_errors=True)
             raise
 
-    def _fill(
-        self, cluster: Cluster, display: RunDisplay, prepare: Callable[[], ScoreRequest]
-    ) -> Manifest:
-        started, clock = datetime.now(UTC), time.monotonic()
-        request = prepare()
-        line = display.start(STAGE.name, self.score.candidates)
-        try:
-            result = score_candidates(cluster, request, self.score, self.folder, line)
-        except BaseException:
-            line.close()
-            raise
+    def prepare(self, stage: str, fingerprint: str, *, afresh: bool) -> AnyRef:
+        """The folder itself is the artifact."""
+        del stage, fingerprint, afresh
+        return ArtifactRef.of_folder(self.folder, ArtifactFolder)
+
+    def commit(self, manifest: Manifest, artifact: AnyRef) -> Manifest:
+        """What was needed on the way goes; the manifest says that the scores are whole."""
         shutil.rmtree(self.work, ignore_errors=True)
-        manifest = Manifest(
-            identity=self.identity,
-            fingerprint=self.identity.fingerprint,
-            started=started.isoformat(timespec="seconds"),
-            finished=datetime.now(UTC).isoformat(timespec="seconds"),
-            seconds=round(time.monotonic() - clock, 3),
-            peak_memory_bytes=result.peak_memory_bytes,
-            counts=result.counts,
-            details=result.details,
-            warnings=result.warnings,
-        )
-        manifest.write(self.folder)
+        remove_leftovers(artifact.folder)
+        manifest.write(artifact.folder)
         (self.folder / REQUEST_NAME).unlink()
-        display.finish(STAGE.name, line, manifest.seconds, manifest.counts)
-        for warning in manifest.warnings:
-            display.warn(warning)
         return manifest
 
     def _claim(self) -> None:

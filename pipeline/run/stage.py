@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from peg_core.artifacts.manifest import Identity, Manifest
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.progress import StageProgress
-from pipeline.store.manifest import Identity, Manifest
-from workers.cluster import Cluster
+from pipeline.run.stage_inputs import StageInputs
+from workers.artifact_ref import AnyRef
+from workers.task_map import OnProgress, Result, Shard, TaskMap
 
 
 @dataclass(frozen=True)
@@ -19,21 +21,38 @@ class StageContext:
 
     Args:
         config: The whole configuration; a stage reads only the slice that it named.
-        folder: Its own artifact, to be filled; shards of an interrupted run are still there.
+        out: Its own artifact, to be filled; shards of an interrupted run are still there.
         inputs: The artifacts of the stages that it named.
+        tasks: The way to Ray.
+        progress: Tells the user how far it is.
         identity: What the artifact depends on, raw files included.
         previous: The newest earlier artifact of the same stage, if there is one.
-        cluster: Where tasks run.
-        progress: Tells the user how far it is.
     """
 
     config: PipelineConfig
-    folder: Path
-    inputs: dict[str, Path]
-    cluster: Cluster
+    out: AnyRef
+    inputs: StageInputs
+    tasks: TaskMap
     progress: StageProgress
     identity: Identity
-    previous: tuple[Manifest, Path] | None = None
+    previous: tuple[Manifest, AnyRef] | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Where this machine fills the artifact."""
+        return self.out.folder
+
+    def map(
+        self,
+        task: Callable[..., Result],
+        shards: Sequence[Shard],
+        *,
+        note: str = "",
+        markers: Path | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> list[Result]:
+        """Run a task for every shard on Ray; see :meth:`workers.task_map.TaskMap.map`."""
+        return self.tasks.map(task, shards, note=note, markers=markers, on_progress=on_progress)
 
 
 @dataclass(frozen=True)
@@ -49,7 +68,6 @@ class StageResult:
     counts: dict[str, Any] = field(default_factory=dict)
     details: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    peak_memory_bytes: int = 0
 
 
 def no_files(config: PipelineConfig) -> dict[str, str]:

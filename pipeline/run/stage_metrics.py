@@ -50,3 +50,6 @@ class StageMetrics:
 
     def as_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
+
+
+METRIC_NAMES = tuple(field.name for field in dataclasses.fields(StageMetrics))

@@ -41,12 +41,12 @@ def decide(overlap: Overlap, *, is_busy: bool, queued: int) -> Decision:
 class ScheduleDaemon:
     """The schedules of one store; :meth:`step` is called again and again.
 
-    Its memory is the history in the store: a daemon that is started anew goes on from there.
+    Its memory is the history in the store: a restarted daemon continues from there.
     Whoever calls :meth:`step` holds the lease of :class:`ScheduleStore`.
 
     Args:
-        notices_due: Take part in regular times, not only in what is asked for.
-        launcher_of: What starts a tick; unless given a process, or a job where it has an address.
+        notices_due: Start ticks at their regular times, not only requested ones.
+        launcher_of: What starts a tick; by default a process, or a job where it has an address.
     """
 
     def __init__(
@@ -77,10 +77,6 @@ class ScheduleDaemon:
         self._start_next(now)
         self._last_step = now
 
-    @property
-    def is_idle(self) -> bool:
-        return not self._unfinished
-
     def report(self, now: datetime) -> dict[str, Any]:
         """For the health endpoint."""
         upcoming = {name: s.next_tick(now) for name, s in self._schedules.items()}
@@ -92,7 +88,7 @@ class ScheduleDaemon:
         }
 
     def ask(self, tick: Tick) -> Tick:
-        """Queue a tick that somebody asked for; a second later when that one is taken."""
+        """Queue a requested tick; a second later where that second is taken."""
         while not self.store.claim(tick):
             tick = tick.later(self.store.store)
         self._unfinished.append(tick)
@@ -125,7 +121,7 @@ class ScheduleDaemon:
             logger.info("%s: %d missed ticks do not run", schedule.name, left)
         if not chosen:
             tick = Tick.of(schedule, missed[-1], self.store.store)
-            reason = f"no daemon was there for {left} tick(s); catch-up is none"
+            reason = f"no daemon was running for {left} tick(s); catch-up is none"
             self._claim(tick.end(TickState.SKIPPED, now, reason))
         for time in chosen:
             reason = "caught up" if len(missed) == 1 else f"caught up, {len(missed)} were missed"
@@ -138,7 +134,7 @@ class ScheduleDaemon:
             schedule.overlap, is_busy=obstacle is not None, queued=len(self._unfinished)
         )
         if decision is Decision.SKIP:
-            tick = tick.end(TickState.SKIPPED, now, f"{obstacle} was not done")
+            tick = tick.end(TickState.SKIPPED, now, f"{obstacle} was still running")
         elif decision is Decision.REPLACE:
             self._replace_others(tick, now)
         self._claim(tick)
@@ -167,7 +163,7 @@ class ScheduleDaemon:
                     logger.warning("%s could not be stopped: %s", tick.submission_id, error)
 
     def _look(self) -> None:
-        """See how the ticks at work are."""
+        """Check on the ticks at work."""
         for tick in [tick for tick in self._unfinished if tick.state in AT_WORK]:
             if tick.state is TickState.STARTING:
                 # a daemon ended here: it may or may not have come to start it
@@ -176,7 +172,7 @@ class ScheduleDaemon:
             try:
                 outcome = self._launcher(tick).outcome(tick)
             except PegError as error:
-                logger.warning("%s: cannot be looked at: %s", tick.submission_id, error)
+                logger.warning("%s: cannot be checked: %s", tick.submission_id, error)
                 continue
             if outcome is not None:
                 self._finish(tick, outcome, datetime.now(UTC))

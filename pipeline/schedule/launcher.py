@@ -1,4 +1,4 @@
-"""How a tick runs: as a process beside the daemon, or as a job on a Ray cluster."""
+"""How a tick runs: as a process next to the daemon, or as a job on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Outcome:
 
 
 class TickLauncher(Protocol):
-    """Starts the attempt of a tick and tells how it goes."""
+    """Starts the attempt of a tick and reports how it goes."""
 
     def start(self, schedule: Schedule, tick: Tick) -> Tick:
         """The tick with what is needed to find it again; starts nothing that runs already."""
@@ -106,7 +106,7 @@ class ProcessLauncher:
         if last["event"] == "run_failed":
             code = INTERRUPTED if last["outcome"] == "interrupted" else 1
             return Outcome(code, last["message"])
-        return Outcome(1, f"the run ended without a word; see {self._output(tick)}")
+        return Outcome(1, f"the run ended without a message; see {self._output(tick)}")
 
     def _last_words(self, tick: Tick, code: int) -> str:
         if code == 0:
@@ -149,7 +149,7 @@ class JobLauncher:
         with self._client(tick) as client:
             job = client.find(tick.submission_id)
         if job is None:
-            return Outcome(1, f"{tick.address} does not know the job any more; was it restarted?")
+            return Outcome(1, f"{tick.address} no longer knows the job; was it restarted?")
         if not job.is_finished:
             return None
         return Outcome(job.exit_code, "" if job.exit_code == 0 else _first_line(job.message))
@@ -160,7 +160,7 @@ class JobLauncher:
 
     @contextmanager
     def _client(self, tick: Tick) -> Iterator[JobClient]:
-        """The client of the tick's cluster; after an error the next one begins afresh."""
+        """The client of the tick's cluster; after an error the next call opens a new one."""
         from workers.jobs.job_client import JobClient
 
         address = tick.address or ""

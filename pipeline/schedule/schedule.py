@@ -1,4 +1,4 @@
-"""When a pipeline runs by itself: a cron expression or an interval, and what to do in its way."""
+"""When a pipeline runs by itself: a cron expression or an interval, and rules for conflicts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def parse_interval(text: str) -> int:
     """``"90s"``, ``"15m"``, ``"6h"`` or ``"1d"`` in seconds."""
     match = re.fullmatch(r"(\d+)([smhd])", text.strip())
     if match is None or int(match[1]) == 0:
-        raise ValueError(f"{text!r} is no interval; write for example 90s, 15m, 6h or 1d")
+        raise ValueError(f"{text!r} is not an interval; write for example 90s, 15m, 6h or 1d")
     return int(match[1]) * SECONDS_PER_UNIT[match[2]]
 
 
@@ -36,7 +36,7 @@ def _check_cron(text: str) -> str:
         next(CronSim(text, EPOCH))
     except (CronSimError, StopIteration) as error:
         raise ValueError(
-            f"{text!r} is no cron expression ({error or 'it never comes'}); write five fields, "
+            f"{text!r} is not a cron expression ({error or 'it never fires'}); write five fields, "
             "minute hour day month weekday, such as '30 2 * * *', or six with seconds first"
         ) from None
     return text
@@ -59,9 +59,9 @@ class Schedule(BaseModel):
         cron: Cron expression, read in ``timezone``; or
         every_seconds: the seconds between ticks, counted from ``created``.
         address: Job server to submit to; none: a process on the machine of the daemon.
-        overlap: What a tick does that finds the pipeline at work.
-        catch_up: Which ticks run that came while no daemon was there.
-        retries: Attempts after the first, each twice as long after the one before.
+        overlap: What a tick does when the pipeline is still running.
+        catch_up: Which of the ticks missed while no daemon was running run later.
+        retries: Attempts after the first; the wait doubles each time.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -88,7 +88,7 @@ class Schedule(BaseModel):
         if (self.cron is None) == (self.every_seconds is None):
             raise ValueError("a schedule needs either a cron expression or an interval")
         if self.name == RESERVED:
-            raise ValueError(f"the name {RESERVED!r} is taken; choose another one")
+            raise ValueError(f"the name {RESERVED!r} is reserved; choose another one")
         return self
 
     @property

@@ -1,7 +1,7 @@
 """Schedules and their history, kept in the store of the pipeline.
 
 ``schedules/<name>.json`` is a schedule, ``schedules/<name>/history/<due>.json`` a tick of it,
-``schedules/<name>/requests/<due>.json`` a tick that somebody asks a running daemon for.
+``schedules/<name>/requests/<due>.json`` a tick requested from a running daemon.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ class ScheduleStore:
         try:
             return Schedule.model_validate(values)
         except ValidationError as error:
-            place = self._storage.location(f"{FOLDER}/{name}.json")
+            location = self._storage.location(f"{FOLDER}/{name}.json")
             raise PegError(
-                f"{place} is no schedule ({error.errors()[0]['msg']}); remove it and add it again"
+                f"{location} is not a schedule ({error.errors()[0]['msg']}); remove it and add it "
+                "again"
             ) from error
 
     def add(self, schedule: Schedule, *, replace: bool = False) -> None:
@@ -69,14 +70,14 @@ class ScheduleStore:
         name = f"{FOLDER}/{schedule.name}.json"
         if not replace and self._storage.exists(name):
             raise ConfigError(
-                f"{self.store} has a schedule {schedule.name!r} already; choose another --name, or "
+                f"{self.store} already has a schedule {schedule.name!r}; choose another --name, or "
                 "add it with --replace"
             )
         text = schedule.model_dump_json()
         if redact(text) != text:
             raise ConfigError(
-                "the schedule would hold a secret, and schedules are stored readable; leave it out "
-                "and set it in the environment of the daemon or of the cluster's nodes"
+                "the schedule would hold a secret, and schedules are stored in plain text; leave "
+                "it out and set it in the environment of the daemon or of the cluster's nodes"
             )
         self._storage.write_json(name, json.loads(text))
 
@@ -95,9 +96,9 @@ class ScheduleStore:
 
     def claim(self, tick: Tick) -> bool:
         """Put a new tick into the history; False when it is there already."""
-        name = _place(tick, "history")
+        name = _record_name(tick, "history")
         if is_url(self.store):
-            # whoever claims holds the lease of the daemon: nobody is between look and write
+            # whoever claims holds the daemon's lease: nobody writes between the check and the write
             if self._storage.exists(name):
                 return False
             self._storage.write_json(name, tick.as_dict())
@@ -105,15 +106,15 @@ class ScheduleStore:
         return _create(Path(self.store) / name, tick.as_dict())
 
     def save(self, tick: Tick) -> None:
-        """Note what became of a claimed tick."""
-        self._storage.write_json(_place(tick, "history"), tick.as_dict())
+        """Record how a claimed tick turned out."""
+        self._storage.write_json(_record_name(tick, "history"), tick.as_dict())
 
     def request(self, tick: Tick) -> None:
         """Ask the daemon for a tick."""
-        self._storage.write_json(_place(tick, "requests"), tick.as_dict())
+        self._storage.write_json(_record_name(tick, "requests"), tick.as_dict())
 
     def take_requests(self) -> list[Tick]:
-        """What was asked for since the last time."""
+        """The ticks requested since the last call."""
         taken = []
         for name in self.names():
             for file in self._storage.files(f"{FOLDER}/{name}/requests"):
@@ -124,7 +125,7 @@ class ScheduleStore:
         return taken
 
     def lease(self) -> Lease | RemoteLease:
-        """To be held by the one that submits ticks."""
+        """Held by whoever submits ticks."""
         if is_url(self.store):
             return RemoteLease(Storage(self._storage.location(FOLDER)))
         return Lease(Path(self.store) / FOLDER)
@@ -143,12 +144,12 @@ class ScheduleStore:
 
 
 def last_due(ticks: list[Tick], schedule: Schedule) -> datetime:
-    """The time up to which the ticks of a schedule were seen."""
+    """The time up to which ticks of the schedule have been seen."""
     own = [t.due_time for t in ticks if t.schedule == schedule.name and t.kind == "scheduled"]
     return max([schedule.created, *own])
 
 
-def _place(tick: Tick, kind: str) -> str:
+def _record_name(tick: Tick, kind: str) -> str:
     return f"{FOLDER}/{tick.schedule}/{kind}/{tick.due}.json"
 
 

@@ -1,4 +1,4 @@
-"""The daemons of some stores in the foreground, and their health on loopback."""
+"""The daemons of several stores in the foreground, and their health on loopback."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pipeline.schedule.schedule_store import ScheduleStore
 STEP_SECONDS = 0.5
 # Every look at an object store is a few requests.
 REMOTE_STEP_SECONDS = 10.0
-# Without a step for so long the daemon hangs.
+# A daemon without a step for this long hangs.
 STALE_SECONDS = 60.0
 LOOPBACK = "127.0.0.1"
 logger = logging.getLogger(__name__)
 
 
 class ScheduleService:
-    """Serves the schedules of some stores until it is interrupted."""
+    """Serves the schedules of several stores until it is interrupted."""
 
     def __init__(self, stores: Sequence[str]) -> None:
         self._stores = [ScheduleStore(store) for store in stores]
@@ -37,7 +37,7 @@ class ScheduleService:
         self._error: str | None = None
 
     def serve(self, health_port: int | None, on_ready: Callable[[int | None], None]) -> None:
-        """Go on until interrupted; runs under way are left to themselves and found again."""
+        """Serve until interrupted; runs under way continue, and the next daemon finds them."""
         with ExitStack() as stack:
             for store in self._stores:
                 stack.enter_context(store.lease())
@@ -53,7 +53,7 @@ class ScheduleService:
                     self._step(daemons)
                     time.sleep(self._pause)
             except KeyboardInterrupt:
-                logger.info("stopped; runs under way go on")
+                logger.info("stopped; runs under way continue")
 
     def health(self) -> tuple[bool, dict[str, Any]]:
         """Whether the loop is alive, and what it sees."""
@@ -98,7 +98,7 @@ def start_health_server(
             self.wfile.write(body)
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """Requests are not worth a line."""
+            """Requests are not logged."""
 
     try:
         server = ThreadingHTTPServer((LOOPBACK, port), Handler)

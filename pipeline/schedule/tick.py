@@ -1,4 +1,4 @@
-"""One time at which a schedule runs, and what became of it."""
+"""One time at which a schedule runs, and how it turned out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Tick:
         address: Job server it goes to; none: a process.
         submission_id: Name of the job or run of this attempt.
         begun: When this attempt was known to run.
-        replace: It is to end so that a later tick can run.
+        replace: Whether it must end so that a later tick can run.
     """
 
     schedule: str

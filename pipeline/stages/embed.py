@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from peg_core.graph.graph_store import GraphStore
+from peg_core.artifacts.embedded_graph import Embeddings
+from peg_core.artifacts.trained_model import seed_part
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
-from pipeline.stages.train import model_folder, seeds_of
-from workers.task_map import Shard, task_map
+from pipeline.stages.train import seeds_of
+from workers.task_map import Shard, TaskProgress
 from workers.tasks.embed import (
     EmbedRequest,
+    RowsResult,
     allocate_layers,
     components_task,
     embed_task,
-    layer_file,
-    state_file,
     state_task,
 )
 
@@ -29,73 +28,53 @@ def settings(config: PipelineConfig) -> dict[str, Any]:
 
 
 def run(context: StageContext) -> StageResult:
-    seeds = seeds_of(context.config)
-    peak = 0
-    graph = context.inputs["split"].absolute() / "train_graph"
+    inputs, seeds = context.inputs, seeds_of(context.config)
     for done, seed in enumerate(seeds):
         request = EmbedRequest(
-            graph=graph,
-            features=context.inputs["features"].absolute(),
-            positions=context.inputs["encode"].absolute(),
-            model=model_folder(context.inputs["train"].absolute(), seed),
-            out=model_folder(context.folder.absolute(), seed),
-            num_encodings=len(context.config.encodings),
+            graph=inputs.train_graph,
+            features=inputs.features,
+            positions=inputs.positions,
+            model=inputs.model(seed),
+            out=context.out.at(Embeddings, seed_part(seed)),
             dtype=context.config.embed.dtype,
         )
-        peak = max(peak, embed_graph(context, request, done, len(seeds)))
-    nodes = GraphStore.open(graph).num_nodes
-    return StageResult(counts={"nodes": nodes, "models": len(seeds)}, peak_memory_bytes=peak)
+        embed_graph(context, request, done, len(seeds))
+    nodes = inputs.train_graph.open().num_nodes
+    return StageResult(counts={"nodes": nodes, "models": len(seeds)})
 
 
-def embed_graph(context: StageContext, request: EmbedRequest, done: int, total: int) -> int:
-    """All layers of one graph; returns the tasks' peak memory."""
-    graph = GraphStore.open(request.graph)
-    parts = -(-(graph.num_nodes + 2 * graph.num_edges) // WORK_PER_TASK)
+def embed_graph(
+    context: StageContext, request: EmbedRequest, done: int = 0, total: int = 1
+) -> None:
+    """All layers of one graph, which is number ``done`` of ``total``."""
+    graph, out = request.graph.open(), request.out.open()
     layers, needs_state = allocate_layers(request)
-    ranges = graph.balanced_ranges(parts)
-    markers = request.out / "done"
-    found = task_map(
-        context.cluster,
-        components_task,
-        [Shard("components", {"request": request})],
-        markers=markers,
-    )
+    ranges = graph.balanced_ranges(-(-(graph.num_nodes + 2 * graph.num_edges) // WORK_PER_TASK))
+    markers = out.folder / "done"
+    shard = Shard("components", {"request": request})
+    context.map(components_task, [shard], note="components", markers=markers)
     if needs_state:
-        found += task_map(
-            context.cluster,
-            state_task,
-            [
-                Shard(f"state-{start}-{stop}", {"request": request, "start": start, "stop": stop})
-                for start, stop in ranges
-            ],
-            markers=markers,
-        )
-    peak = max(result["peak_memory_bytes"] for result in found)
+        shards = [
+            Shard(f"state-{start}-{stop}", {"request": request, "start": start, "stop": stop})
+            for start, stop in ranges
+        ]
+        context.map(state_task, shards, note="first state", markers=markers)
     for layer in range(layers):
-        results = task_map(
-            context.cluster,
-            embed_task,
-            [
-                Shard(
-                    f"layer-{layer}-{start}-{stop}",
-                    {"request": request, "layer": layer, "start": start, "stop": stop},
-                )
-                for start, stop in ranges
-            ],
-            markers=markers,
-            on_progress=lambda p, layer=layer: context.progress.update(  # type: ignore[misc]
-                done + (layer + p.done / p.total) / layers, total, f"layer {layer}"
-            ),
-        )
-        peak = max([peak, *(result["peak_memory_bytes"] for result in results)])
-        read = layer_file(request.out, layer - 1) if layer else state_file(request.out)
+        shards = [
+            Shard(
+                f"layer-{layer}-{start}-{stop}",
+                {"request": request, "layer": layer, "start": start, "stop": stop},
+            )
+            for start, stop in ranges
+        ]
+
+        def on_progress(p: TaskProgress[RowsResult], layer: int = layer) -> None:
+            part = done + (layer + p.done / p.total) / layers
+            context.progress.update(part, total, f"layer {layer}")
+
+        context.map(embed_task, shards, markers=markers, on_progress=on_progress)
+        read = out.layer_file(layer - 1) if layer else out.state_file
         read.unlink(missing_ok=True)
-    return peak
-
-
-def embedding_file(out: Path, config: PipelineConfig) -> Path:
-    """The last layer's output."""
-    return layer_file(out, config.model.layers - 1)
 
 
 STAGE = Stage("embed", 3, ("features", "split", "encode", "train"), settings, run)

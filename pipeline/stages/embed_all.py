@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from peg_core.graph.graph_store import GraphStore
+from peg_core.artifacts.embedded_graph import Embeddings
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.embed import embed_graph, settings
 from pipeline.stages.encode_all import enabled
-from pipeline.stages.train import best_model
 from workers.tasks.embed import EmbedRequest
 
 
 def run(context: StageContext) -> StageResult:
-    graph = context.inputs["ingest"].absolute()
+    inputs = context.inputs
     request = EmbedRequest(
-        graph=graph,
-        features=context.inputs["features"].absolute(),
-        positions=context.inputs["encode_all"].absolute(),
-        model=best_model(context.inputs["train"].absolute()),
-        out=context.folder.absolute(),
-        num_encodings=len(context.config.encodings),
+        graph=inputs.graph,
+        features=inputs.features,
+        positions=inputs.all_positions,
+        model=inputs.best_model,
+        out=context.out.at(Embeddings),
         dtype=context.config.embed.dtype,
     )
-    peak = embed_graph(context, request, 0, 1)
-    nodes = GraphStore.open(graph).num_nodes
-    return StageResult(counts={"nodes": nodes}, peak_memory_bytes=peak)
+    embed_graph(context, request)
+    return StageResult(counts={"nodes": inputs.graph.open().num_nodes})
 
 
 STAGE = Stage(

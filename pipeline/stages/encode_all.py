@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from peg_core.artifacts.positions import Positions
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.encode import encode_graphs, settings
-from workers.tasks.encode import EncodeRequest, WarmStart, positions_file, vectors_file
+from workers.tasks.encode import EncodeRequest, WarmStart
 
 
 def enabled(config: PipelineConfig) -> bool:
@@ -20,31 +19,21 @@ def run(context: StageContext) -> StageResult:
     return encode_graphs(context, requests(context))
 
 
-def requests(
-    context: StageContext, start: tuple[Path, Path, int] | None = None
-) -> list[EncodeRequest]:
-    """One encoding after the other.
-
-    Args:
-        start: An earlier artifact, its graph, and the nodes of the graph trained on.
-    """
+def requests(context: StageContext, start: WarmStart | None = None) -> list[EncodeRequest]:
+    """One encoding after the other, each from where an earlier one was if there is one."""
     return [
         EncodeRequest(
             kind=item.kind,
             parameters=item.parameters,
             seed=item.seed,
-            graph=context.inputs["ingest"].absolute(),
-            out=positions_file(context.folder.absolute(), number),
+            out=context.out.at(Positions),
+            encoding=number,
+            graph=context.inputs.graph,
             keep_vectors=True,
-            start=_warm_start(number, *start) if start else None,
+            start=start,
         )
         for number, item in enumerate(context.config.encodings)
     ]
-
-
-def _warm_start(number: int, earlier: Path, graph: Path, trained_nodes: int) -> WarmStart:
-    vectors = vectors_file(positions_file(earlier.absolute(), number))
-    return WarmStart(vectors, graph.absolute(), trained_nodes)
 
 
 STAGE = Stage("encode_all", 1, ("ingest",), settings, run, enabled=enabled)

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from peg_core.atomic_file import atomic_path
+from peg_core.artifacts.evaluation import TEST_PAIRS, Evaluation, MethodScores
+from peg_core.artifacts.trained_model import seed_part
 from peg_core.metrics.bootstrap import Bootstrap
 from peg_core.metrics.reliability import expected_calibration_error, reliability_curve
+from peg_core.splits.held_out_pairs import count_pairs
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
-from pipeline.stages.calibrate import train_graph_scorer
 from pipeline.stages.negatives import protocols
-from pipeline.stages.train import model_folder, seeds_of
-from workers.task_map import Result, Shard, Task, task_map
+from pipeline.stages.train import seeds_of
+from workers.task_map import Shard
 from workers.tasks.evaluate import (
     ROWS_PER_PART,
-    TEST_PAIRS,
     MethodRequest,
+    PairsResult,
     RankRequest,
+    RankResult,
     rank_hard_task,
     rank_pooled_task,
     score_hard_task,
     score_pairs_task,
 )
-from workers.tasks.negatives import count_parts
 
 HARD = "heart"
+# Part of the artifact with the scores of all heuristics; models have one per seed.
+HEURISTICS = "heuristics"
 
 
 class Ranking(NamedTuple):
@@ -37,9 +41,9 @@ class Ranking(NamedTuple):
 
     protocol: str
     method: str
-    folder: str
+    part: str
     column: str
-    place: int
+    number: int
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -50,16 +54,17 @@ def run(context: StageContext) -> StageResult:
     methods = _methods(context)
     scored = _score(context, methods)
     rankings, results = _rank(context, methods)
-    peak = max(result["peak_memory_bytes"] for result in [*scored, *results])
     rows = _rows(context.config, rankings, results)
-    with atomic_path(context.folder / "metrics.parquet") as temporary:
-        pl.DataFrame(rows, schema=SCHEMA).write_parquet(temporary)
+    context.out.at(Evaluation).open().write_metrics(pl.DataFrame(rows, schema=SCHEMA))
     table = tabulate(rows)
     curves = _calibration(context.config, scored)
     return StageResult(
         counts=_counts(context.config, table, curves),
-        details={"table": table, "calibration": curves, "seeds": _by_seed(rankings, results)},
-        peak_memory_bytes=peak,
+        details={
+            "table": table,
+            "calibration": curves,
+            "seeds": _by_seed(context.config, rankings, results),
+        },
     )
 
 
@@ -88,27 +93,26 @@ def tabulate(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _methods(context: StageContext) -> dict[str, MethodRequest]:
-    """What scores pairs, by the folder that its scores go to."""
+    """What scores pairs, by the part of the artifact that its scores go to."""
     graph, inputs = context.config.graph, context.inputs
     shared: dict[str, Any] = {
-        "graph": inputs["split"].absolute() / "train_graph",
-        "nodes": inputs["ingest"].absolute(),
+        "graph": inputs.train_graph,
+        "nodes": inputs.node_ids,
         "columns": (graph.source, graph.target),
     }
-    folder = context.folder.absolute()
     methods = {}
     for seed in seeds_of(context.config):
-        out = model_folder(folder, seed)
-        methods[out.name] = MethodRequest(
+        part = seed_part(seed)
+        methods[part] = MethodRequest(
             **shared,
-            out=out,
-            scorer=train_graph_scorer(context, seed),
-            calibration=model_folder(inputs["calibrate"].absolute(), seed),
+            out=context.out.at(MethodScores, part),
+            scorer=inputs.train_graph_scorer(seed),
+            calibration=inputs.calibration(seed),
         )
     if context.config.evaluate.heuristics:
-        methods["heuristics"] = MethodRequest(
+        methods[HEURISTICS] = MethodRequest(
             **shared,
-            out=folder / "heuristics",
+            out=context.out.at(MethodScores, HEURISTICS),
             heuristics=tuple(context.config.evaluate.heuristics),
         )
     return methods
@@ -116,11 +120,15 @@ def _methods(context: StageContext) -> dict[str, MethodRequest]:
 
 def _tables(context: StageContext) -> dict[str, Path]:
     """Labelled pairs by the name of their scores; the split's own are always scored."""
-    tables = {TEST_PAIRS: context.inputs["split"].absolute() / "test.parquet"}
+    tables = {TEST_PAIRS: _test_file(context)}
     for protocol in protocols(context.config):
         if (name := _scores_name(context.config, protocol)) not in (TEST_PAIRS, HARD):
-            tables[name] = context.inputs["negatives"].absolute() / "random.parquet"
+            tables[name] = context.inputs.negatives.open().random_file
     return tables
+
+
+def _test_file(context: StageContext) -> Path:
+    return context.inputs.split.open().held_out_file("test")
 
 
 def _scores_name(config: PipelineConfig, protocol: str) -> str:
@@ -129,8 +137,8 @@ def _scores_name(config: PipelineConfig, protocol: str) -> str:
     return HARD if protocol == "heart" else TEST_PAIRS
 
 
-def _score(context: StageContext, methods: dict[str, MethodRequest]) -> list[Result]:
-    """Scores of all pairs by all methods."""
+def _score(context: StageContext, methods: dict[str, MethodRequest]) -> list[PairsResult]:
+    """Scores of all pairs by all methods; returns what is told of labelled pairs."""
     pairs = [
         Shard(
             f"{name}-{method}-{part:06}",
@@ -138,76 +146,68 @@ def _score(context: StageContext, methods: dict[str, MethodRequest]) -> list[Res
         )
         for method, request in methods.items()
         for name, table in _tables(context).items()
-        for part in range(-(-_num_rows(table) // ROWS_PER_PART))
+        for part in range(-(-count_pairs(table) // ROWS_PER_PART))
     ]
-    results = _map(context, score_pairs_task, pairs, "scoring test pairs")
-    if HARD not in protocols(context.config):
-        return results
-    negatives = context.inputs["negatives"].absolute()
-    hard = [
-        Shard(
-            f"{HARD}-{method}-{part:06}",
-            {"request": request, "negatives": negatives, "name": HARD, "part": part},
-        )
-        for method, request in methods.items()
-        for part in range(count_parts(negatives))
-    ]
-    return results + _map(context, score_hard_task, hard, "scoring hard non-links")
+    results = context.map(score_pairs_task, pairs, note="scoring test pairs")
+    if HARD in protocols(context.config):
+        negatives = context.inputs.negatives
+        hard = [
+            Shard(
+                f"{HARD}-{method}-{part:06}",
+                {"request": request, "negatives": negatives, "name": HARD, "part": part},
+            )
+            for method, request in methods.items()
+            for part in range(negatives.open().num_parts)
+        ]
+        context.map(score_hard_task, hard, note="scoring hard non-links")
+    return results
 
 
 def _rank(
     context: StageContext, methods: dict[str, MethodRequest]
-) -> tuple[list[Ranking], list[Result]]:
+) -> tuple[list[Ranking], list[RankResult]]:
     """Metrics of every score under every protocol."""
-    evaluate = context.config.evaluate
-    bootstrap = Bootstrap(evaluate.intervals.repeats, evaluate.intervals.level)
     pooled: dict[Ranking, Shard] = {}
     hard: dict[Ranking, Shard] = {}
     for protocol in protocols(context.config):
         name = _scores_name(context.config, protocol)
-        for folder, request in methods.items():
-            for place, column in enumerate(request.score_columns):
-                method = context.config.model.kind if request.scorer else column
-                ranking = Ranking(protocol, method, folder, column, place)
-                seed = context.config.split.seed
-                rank = RankRequest(request.out, column, place, evaluate.hits, bootstrap, seed)
-                shard = f"rank-{protocol}-{folder}-{column}"
-                if name == HARD:
-                    arguments = {
-                        "request": rank,
-                        "links": context.inputs["split"].absolute() / "test.parquet",
-                        "hard": HARD,
-                        "negatives": context.inputs["negatives"].absolute(),
-                    }
-                    hard[ranking] = Shard(shard, arguments)
-                else:
-                    pooled[ranking] = Shard(shard, {"request": rank, "name": name})
-    results = _map(context, rank_pooled_task, list(pooled.values()), "ranking")
-    results += _map(context, rank_hard_task, list(hard.values()), "ranking")
+        for ranking, request in _rankings(context, protocol, methods):
+            shard = f"rank-{protocol}-{ranking.part}-{ranking.column}"
+            if name == HARD:
+                arguments = {
+                    "request": request,
+                    "links": _test_file(context),
+                    "hard": HARD,
+                    "negatives": context.inputs.negatives,
+                }
+                hard[ranking] = Shard(shard, arguments)
+            else:
+                pooled[ranking] = Shard(shard, {"request": request, "name": name})
+    results = context.map(rank_pooled_task, list(pooled.values()), note="ranking")
+    results += context.map(rank_hard_task, list(hard.values()), note="ranking")
     return [*pooled, *hard], results
 
 
-def _map(context: StageContext, task: Task, shards: list[Shard], note: str) -> list[Result]:
-    return task_map(
-        context.cluster,
-        task,
-        shards,
-        markers=context.folder.absolute() / "done",
-        on_progress=lambda p: context.progress.update(p.done, p.total, note),
-    )
-
-
-def _num_rows(table: Path) -> int:
-    return int(pl.scan_parquet(table).select(pl.len()).collect().item())
+def _rankings(
+    context: StageContext, protocol: str, methods: dict[str, MethodRequest]
+) -> Iterator[tuple[Ranking, RankRequest]]:
+    """Every score under one protocol."""
+    evaluate, seed = context.config.evaluate, context.config.split.seed
+    bootstrap = Bootstrap(evaluate.intervals.repeats, evaluate.intervals.level)
+    for part, request in methods.items():
+        for number, column in enumerate(request.score_columns):
+            method = context.config.model.kind if request.scorer else column
+            rank = RankRequest(request.out, column, number, evaluate.hits, bootstrap, seed)
+            yield Ranking(protocol, method, part, column, number), rank
 
 
 def _rows(
-    config: PipelineConfig, rankings: list[Ranking], results: list[Result]
+    config: PipelineConfig, rankings: list[Ranking], results: list[RankResult]
 ) -> list[dict[str, Any]]:
     """The table in long form, in the order of protocols, models first; means over the seeds."""
     by_row: dict[tuple[str, str, str], list[list[float | None]]] = {}
     for ranking, result in zip(rankings, results, strict=True):
-        for metric, found in _metrics(result).items():
+        for metric, found in result.items():
             by_row.setdefault((ranking.protocol, ranking.method, metric), []).append(found)
     rows = []
     for (protocol, method, metric), seeds in by_row.items():
@@ -221,29 +221,27 @@ def _rows(
     return sorted(rows, key=lambda row: order.index(row["protocol"]))
 
 
-def _metrics(result: Result) -> dict[str, list[float | None]]:
-    return {key: value for key, value in result.items() if key != "peak_memory_bytes"}
-
-
-def _by_seed(rankings: list[Ranking], results: list[Result]) -> dict[str, Any]:
+def _by_seed(
+    config: PipelineConfig, rankings: list[Ranking], results: list[RankResult]
+) -> dict[str, Any]:
     """Metrics of every model, by seed and protocol."""
+    seeds = {seed_part(seed): str(seed) for seed in seeds_of(config)}
     found: dict[str, Any] = {}
     for ranking, result in zip(rankings, results, strict=True):
-        if ranking.folder != "heuristics":
-            seed = ranking.folder.removeprefix("seed-")
-            values = {name: value for name, (value, *_) in _metrics(result).items()}
-            found.setdefault(seed, {})[ranking.protocol] = values
+        if ranking.part in seeds:
+            values = {name: value for name, (value, *_) in result.items()}
+            found.setdefault(seeds[ranking.part], {})[ranking.protocol] = values
     return found
 
 
-def _calibration(config: PipelineConfig, scored: list[Result]) -> dict[str, Any]:
+def _calibration(config: PipelineConfig, scored: list[PairsResult]) -> dict[str, Any]:
     """Reliability curve and expected calibration error on the test pairs, by seed."""
     found = {}
     for seed in seeds_of(config):
         parts = (
             result["reliability"]
             for result in scored
-            if result.get("table") == TEST_PAIRS and result["method"] == f"seed-{seed}"
+            if result["table"] == TEST_PAIRS and result["method"] == seed_part(seed)
         )
         sums = np.sum([*parts], axis=0)
         found[str(seed)] = {

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from peg_core.artifacts.vector_indexes import VectorIndexes
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
-from pipeline.stages.embed import embedding_file
-from pipeline.stages.train import best_model
-from workers.task_map import Shard, task_map
-from workers.tasks.model_scorer import ScorerRequest
-from workers.tasks.recommend import IndexRequest, build_index_task
+from workers.task_map import Shard
+from workers.tasks.recommend import build_index_task
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -22,39 +20,19 @@ def enabled(config: PipelineConfig) -> bool:
 
 
 def run(context: StageContext) -> StageResult:
-    request = IndexRequest(recommend_scorer(context), context.folder.absolute())
-    names = request.names()
-    results = task_map(
-        context.cluster,
-        build_index_task,
-        [Shard(name, {"request": request, "name": name}) for name in names],
-        markers=request.out / "done",
-        on_progress=lambda p: context.progress.update(p.done, p.total, "indexes"),
-    )
+    recommend = context.config.recommend
+    assert recommend is not None  # the stage is enabled only then
+    embedded = context.inputs.best_scorer(graph=recommend.graph).embedded
+    out = context.out.at(VectorIndexes)
+    names = VectorIndexes.names(len(context.config.encodings))
+    shards = [Shard(name, {"embedded": embedded, "out": out, "name": name}) for name in names]
+    results = context.map(build_index_task, shards, note="indexes")
     return StageResult(
         counts={
             "indexes": len(names),
             "rows": results[0]["rows"],
             "bytes": sum(result["bytes"] for result in results),
-        },
-        peak_memory_bytes=max(result["peak_memory_bytes"] for result in results),
-    )
-
-
-def recommend_scorer(context: StageContext) -> ScorerRequest:
-    """The best model over the graph that recommendations are based on."""
-    recommend = context.config.recommend
-    assert recommend is not None  # the stages that ask are enabled only then
-    inputs = {name: path.absolute() for name, path in context.inputs.items()}
-    everything = recommend.graph == "all"
-    model = best_model(inputs["train"])
-    embedded = inputs["embed_all"] if everything else inputs["embed"] / model.name
-    return ScorerRequest(
-        graph=inputs["ingest"] if everything else inputs["split"] / "train_graph",
-        positions=inputs["encode_all"] if everything else inputs["encode"],
-        model=model,
-        embeddings=embedding_file(embedded, context.config),
-        num_encodings=len(context.config.encodings),
+        }
     )
 
 

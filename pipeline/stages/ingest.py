@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
+from peg_core.artifacts.manifest import Identity, Manifest
 from peg_core.graph.edge_rows import EdgeColumns
+from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_table import NodeColumns
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
-from pipeline.store.manifest import Identity, Manifest
-from workers.tasks.ingest import IngestRequest, ingest
+from pipeline.stages.ingestion import Ingestion
+from workers.artifact_ref import ArtifactRef
+from workers.tasks.ingest import IngestRequest
 
 EDGES = "graph.edges"
 
@@ -58,14 +60,12 @@ def explain(identity: Identity, before: Manifest) -> str | None:
 def run(context: StageContext) -> StageResult:
     graph = context.config.graph
     edge_files = [file["path"] for file in context.identity.files[EDGES]]
-    previous: Path | None = None
-    merged_into: str | None = None
+    previous: ArtifactRef[GraphStore] | None = None
     if context.previous is not None:
-        manifest, folder = context.previous
+        manifest, earlier = context.previous
         added = added_files(context.identity, manifest)
         if added:
-            edge_files, previous = added, folder.absolute()
-            merged_into = manifest.fingerprint
+            edge_files, previous = added, earlier.at(GraphStore)
     request = IngestRequest(
         edge_files=edge_files,
         columns=EdgeColumns(graph.source, graph.target, graph.weight, graph.time),
@@ -79,16 +79,15 @@ def run(context: StageContext) -> StageResult:
             label=graph.label,
             split=graph.node_split,
         ),
-        folder=context.folder.absolute(),
+        out=context.out.at(GraphStore),
         previous=previous,
     )
-    counts = ingest(context.cluster, request, context.progress.update)
+    counts = Ingestion.prepare(context, request).run()
     return StageResult(
-        peak_memory_bytes=counts.pop("peak_memory_bytes"),
         counts={key: value for key, value in counts.items() if value or key in SHOWN},
         details={
             "files_read": len(edge_files),
-            "merged_into": merged_into,
+            "merged_into": previous.fingerprint if previous is not None else None,
             "dirt": counts,
         },
     )

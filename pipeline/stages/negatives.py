@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from peg_core.artifacts.ranking_negatives import RankingNegatives
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
-from workers.task_map import Shard, task_map
+from workers.task_map import Shard
 from workers.tasks.negatives import (
     NegativesRequest,
     hard_negatives_task,
@@ -36,38 +37,26 @@ def enabled(config: PipelineConfig) -> bool:
 def run(context: StageContext) -> StageResult:
     config = context.config
     request = NegativesRequest(
-        graph=context.inputs["ingest"].absolute(),
-        split=context.inputs["split"].absolute(),
+        graph=context.inputs.graph,
+        split=context.inputs.split,
         per_link=config.evaluate.negatives_per_positive,
         seed=config.split.seed,
-        out=context.folder.absolute(),
+        out=context.out.at(RankingNegatives),
     )
-    markers = request.out / "done"
     counts: dict[str, Any] = {}
-    peak = 0
     if _needs_random(config):
-        (result,) = task_map(
-            context.cluster,
-            random_negatives_task,
-            [Shard("random", {"request": request})],
-            markers=markers,
-        )
+        shard = Shard("random", {"request": request})
+        (result,) = context.map(random_negatives_task, [shard], note="random non-links")
         counts["random_pairs"] = result["pairs"]
-        peak = result["peak_memory_bytes"]
     if "heart" in protocols(config):
-        results = task_map(
-            context.cluster,
-            hard_negatives_task,
-            [
-                Shard(f"part-{part:06}", {"request": request, "part": part})
-                for part in range(write_anchors(request))
-            ],
-            markers=markers,
-            on_progress=lambda p: context.progress.update(p.done, p.total, "hard non-links"),
-        )
-        counts |= {key: sum(result[key] for result in results) for key in ("anchors", "missing")}
-        peak = max([peak, *(result["peak_memory_bytes"] for result in results)])
-    return StageResult(counts=counts, warnings=_warnings(counts), peak_memory_bytes=peak)
+        shards = [
+            Shard(f"part-{part:06}", {"request": request, "part": part})
+            for part in range(write_anchors(request))
+        ]
+        results = context.map(hard_negatives_task, shards, note="hard non-links")
+        counts["anchors"] = sum(result["anchors"] for result in results)
+        counts["missing"] = sum(result["missing"] for result in results)
+    return StageResult(counts=counts, warnings=_warnings(counts))
 
 
 def _needs_random(config: PipelineConfig) -> bool:

@@ -26,7 +26,7 @@ def enabled(config: PipelineConfig) -> bool:
 
 
 def other_config(config: PipelineConfig) -> PipelineConfig:
-    """The configuration with the other graph in the place of the first."""
+    """The configuration with the other graph instead of the first."""
     assert config.evaluate.on is not None  # the stages are enabled only then
     evaluation: EvaluateConfig = config.evaluate.model_copy(update={"on": None})
     whole = SplitConfig(by="random", valid=VALID_SHARE, test=0.10, folds=1, seed=config.split.seed)
@@ -42,10 +42,8 @@ def on_other_graph(stage: Stage) -> Stage:
         return {name: name if name == "train" else PREFIX + name for name in stage.inputs}
 
     def run(context: StageContext) -> StageResult:
-        found = {
-            name: context.inputs[own] for name, own in names().items() if own in context.inputs
-        }
-        return stage.run(replace(context, config=other_config(context.config), inputs=found))
+        inputs = context.inputs.renamed(names())
+        return stage.run(replace(context, config=other_config(context.config), inputs=inputs))
 
     def moved(function: Callable[[PipelineConfig], Any]) -> Callable[[PipelineConfig], Any]:
         return lambda config: function(other_config(config)) if enabled(config) else {}

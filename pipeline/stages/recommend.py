@@ -23,10 +23,9 @@ from peg_core.random_streams import random_stream
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import RecommendConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
-from pipeline.stages.index import enabled, recommend_scorer
-from pipeline.stages.train import best_model
-from workers.task_map import Shard, task_map
-from workers.tasks.recommend import IndexRequest, RecommendRequest, recall_task, recommend_task
+from pipeline.stages.index import enabled
+from workers.task_map import Shard
+from workers.tasks.recommend import RecommendRequest, recall_task, recommend_task
 
 # Up to this many nodes recall is measured unasked: scoring a node with all is quick.
 MEASURED_NODES, SAMPLE = 20_000, 200
@@ -45,11 +44,11 @@ def files(config: PipelineConfig) -> dict[str, str]:
 def run(context: StageContext) -> StageResult:
     recommend = context.config.recommend
     assert recommend is not None  # the stage is enabled only then
-    folder = context.folder.absolute()
-    node_ids = NodeIds.open(context.inputs["ingest"])
+    folder = context.folder
+    node_ids = context.inputs.node_ids.open()
     asked, unknown = _asked_nodes(recommend, node_ids)
-    write_array(folder / "asked.npy", asked)
     request = _request(context, recommend, node_ids.values.type)
+    write_array(request.asked, asked)
     size = recommend.shard_nodes
     shards = [
         Shard(
@@ -63,34 +62,32 @@ def run(context: StageContext) -> StageResult:
         )
         for number, start in enumerate(range(0, len(asked), size))
     ]
-    results = task_map(
-        context.cluster,
-        recommend_task,
-        shards,
-        markers=folder / "done",
-        on_progress=lambda p: context.progress.update(p.done, p.total, "recommending"),
-    )
-    counts = {key: sum(result[key] for result in results) for key in ("nodes", "rows", "short")}
-    counts |= {"unknown": unknown, "files": len(results)}
+    results = context.map(recommend_task, shards, note="recommending")
+    counts = {
+        "nodes": sum(result["nodes"] for result in results),
+        "rows": sum(result["rows"] for result in results),
+        "short": sum(result["short"] for result in results),
+        "unknown": unknown,
+        "files": len(results),
+    }
     recall = _measure_recall(context, request, asked)
     return StageResult(
         counts=counts | ({"recall": recall["mean"]} if recall else {}),
         details={"recall": recall},
         warnings=_warnings(recommend, counts),
-        peak_memory_bytes=max(result["peak_memory_bytes"] for result in results),
     )
 
 
 def _request(
     context: StageContext, recommend: RecommendConfig, kind: pa.DataType
 ) -> RecommendRequest:
-    inputs = {name: path.absolute() for name, path in context.inputs.items()}
     return RecommendRequest(
-        nodes=inputs["ingest"],
-        asked=context.folder.absolute() / "asked.npy",
+        graph=context.inputs.graph,
+        asked=context.folder / "asked.npy",
         id_type=_original_type(context.config) or kind,
-        index=IndexRequest(recommend_scorer(context), inputs["index"]),
-        calibration=inputs["calibrate"] / best_model(inputs["train"]).name,
+        scorer=context.inputs.best_scorer(graph=recommend.graph),
+        indexes=context.inputs.indexes,
+        calibration=context.inputs.calibration(context.inputs.best_seed),
         top_k=recommend.top_k,
         nearby=recommend.nearby,
         nearest=recommend.nearest,
@@ -155,25 +152,20 @@ def _measure_recall(
     assert recommend is not None
     wanted = recommend.measure_recall
     if wanted is None:
-        nodes = len(NodeIds.open(request.nodes))
+        nodes = request.graph.open().num_nodes
         wanted = SAMPLE if nodes <= MEASURED_NODES else 0
     if not wanted:
         return None
     rng = random_stream(seed=0, purpose="recall sample")
     sample = np.sort(rng.choice(asked, min(wanted, len(asked)), replace=False)).tolist()
-    results = task_map(
-        context.cluster,
-        recall_task,
-        [
-            Shard(
-                f"recall-{start:06}",
-                {"request": request, "sample": sample[start : start + SAMPLE_PER_TASK]},
-            )
-            for start in range(0, len(sample), SAMPLE_PER_TASK)
-        ],
-        markers=context.folder.absolute() / "done",
-        on_progress=lambda p: context.progress.update(p.done, p.total, "measuring recall"),
-    )
+    shards = [
+        Shard(
+            f"recall-{start:06}",
+            {"request": request, "sample": sample[start : start + SAMPLE_PER_TASK]},
+        )
+        for start in range(0, len(sample), SAMPLE_PER_TASK)
+    ]
+    results = context.map(recall_task, shards, note="measuring recall")
     values = np.array([value for result in results for value in result["recall"]])
     return {"nodes": len(values), "mean": float(values.mean()), "lowest": float(values.min())}
 

@@ -9,14 +9,15 @@ import numpy as np
 import polars as pl
 import yaml
 
+from peg_core.artifacts.evaluation import TEST_PAIRS
+from peg_core.artifacts.manifest import Manifest
+from peg_core.artifacts.positions import Positions
+from peg_core.artifacts.trained_model import seed_part
 from peg_core.inference.candidate_batch import HISTOGRAM_BINS
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.report.build import build_report
 from pipeline.report.data import ReportData, StageRow
 from pipeline.run.stage import Stage, StageContext, StageResult
-from pipeline.stages.train import best_model
-from pipeline.store.manifest import Manifest
-from workers.tasks.evaluate import TEST_PAIRS
 
 INPUTS = (
     "ingest", "features", "split", "encode", "train", "embed", "calibrate", "negatives",
@@ -29,13 +30,10 @@ def settings(config: PipelineConfig) -> dict[str, Any]:
 
 
 def run(context: StageContext) -> StageResult:
-    manifests = {name: Manifest.read(folder) for name, folder in context.inputs.items()}
-    found = {name: manifest for name, manifest in manifests.items() if manifest is not None}
-    best = best_model(context.inputs["train"]).name
-    pairs = pl.read_parquet(
-        sorted((context.inputs["evaluate"] / best / TEST_PAIRS).glob("*.parquet")),
-        columns=["score", "label"],
-    )
+    inputs = context.inputs
+    found, best = inputs.manifests(), inputs.best_seed
+    method = inputs.evaluation.open().method(seed_part(best))
+    pairs = method.pairs(TEST_PAIRS, ["score", "label"])
     data = ReportData(
         name=context.config.name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -45,13 +43,13 @@ def run(context: StageContext) -> StageResult:
             for name, manifest in found.items()
         ],
         metrics=evaluation_tables(found),
-        epochs=pl.read_parquet(context.inputs["train"] / "epochs.parquet").to_dicts(),
+        epochs=pl.read_parquet(inputs.training.open().epochs_file).to_dicts(),
         test_labels=pairs["label"].to_numpy(),
         test_scores=pairs["score"].to_numpy(),
-        calibration=found["evaluate"].details["calibration"][best.removeprefix("seed-")]["curve"],
+        calibration=found["evaluate"].details["calibration"][str(best)]["curve"],
         score_histogram=_histogram(found.get("score")),
-        eigenvalues=_eigenvalues(found["encode"]),
-        outputs={name: str(folder) for name, folder in context.inputs.items()},
+        eigenvalues=_eigenvalues(found["encode"], len(context.config.encodings)),
+        outputs={name: str(inputs.ref(name).folder) for name in inputs},
         warnings=[text for manifest in found.values() for text in manifest.warnings],
     )
     html = build_report(data)
@@ -74,12 +72,14 @@ def _histogram(score: Manifest | None) -> tuple[Any, Any] | None:
     return np.array(score.details["histogram"]), np.linspace(0, 1, HISTOGRAM_BINS + 1)
 
 
-def _eigenvalues(encode: Manifest) -> dict[str, list[float]]:
+def _eigenvalues(encode: Manifest, num_encodings: int) -> dict[str, list[float]]:
     """Of every encoding of the whole training graph that has any."""
+    reports = {
+        Positions.column(number): encode.details[Positions.name(number)]["report"]
+        for number in range(num_encodings)
+    }
     return {
-        name.removesuffix("-all"): result["report"]["eigenvalues"]
-        for name, result in encode.details.items()
-        if name.endswith("-all") and result["report"].get("eigenvalues")
+        name: report["eigenvalues"] for name, report in reports.items() if report.get("eigenvalues")
     }
 
 

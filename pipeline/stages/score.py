@@ -18,17 +18,16 @@ from peg_core.graph.edge_table import (
     open_parquet,
 )
 from peg_core.graph.id_types import BINARY, TEXT
+from peg_core.graph.node_ids import NodeIds
 from peg_core.inference.candidate_batch import ScoreColumns
 from peg_core.metrics.calibration import Calibration
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import ScoreConfig
 from pipeline.run.progress import StageProgress
 from pipeline.run.stage import Stage, StageContext, StageResult
-from pipeline.stages.embed import embedding_file
-from pipeline.stages.train import best_model
-from workers.cluster import Cluster
-from workers.task_map import Result, Shard, TaskProgress, task_map
-from workers.tasks.score import ScoreRequest, score_task
+from workers.artifact_ref import ArtifactRef
+from workers.task_map import Shard, TaskProgress
+from workers.tasks.score import ScoreRequest, ScoreResult, score_task
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -46,31 +45,15 @@ def enabled(config: PipelineConfig) -> bool:
 def run(context: StageContext) -> StageResult:
     score = context.config.score
     assert score is not None  # the stage is enabled only then
-    request = score_request(context.config, context.inputs)
-    folder = context.folder.absolute()
-    return score_candidates(context.cluster, request, score, folder, context.progress)
-
-
-def score_candidates(
-    cluster: Cluster,
-    request: ScoreRequest,
-    score: ScoreConfig,
-    folder: Path,
-    progress: StageProgress,
-) -> StageResult:
-    """Score all candidates into ``folder``; finished shards of an earlier try are kept."""
+    request = _request(context, score)
     groups = check_candidates(score, request.nodes)
+    folder = context.folder
     shards = [
         Shard(name, {"request": request, "groups": batch, "out": str(folder / f"{name}.parquet")})
         for name, batch in _shards(groups, score.shard_rows)
     ]
-    results = task_map(
-        cluster,
-        score_task,
-        shards,
-        markers=folder / "done",
-        on_progress=_RowProgress(progress, folder, sum(group.rows for group in groups)),
-    )
+    progress = _RowProgress(context.progress, folder, sum(group.rows for group in groups))
+    results = context.map(score_task, shards, on_progress=progress)
     remove_leftovers(folder)
     for rows in folder.glob(".part-*.rows"):  # of tasks that were killed
         rows.unlink(missing_ok=True)
@@ -83,33 +66,27 @@ def score_columns(score: ScoreConfig, calibration: Calibration | None = None) ->
     return ScoreColumns(score.source, score.target, tuple(score.columns), score.on_unknown, line)
 
 
-def score_request(config: PipelineConfig, inputs: dict[str, Path]) -> ScoreRequest:
-    """The artifacts of a run that score its candidates."""
-    score = config.score
-    assert score is not None
-    inputs = {name: path.absolute() for name, path in inputs.items()}
-    everything = score.graph == "all"
-    model = best_model(inputs["train"])
-    embedded = inputs["embed_all"] if everything else inputs["embed"] / model.name
+def _request(context: StageContext, score: ScoreConfig) -> ScoreRequest:
+    """What scores; a model on a graph of another run comes without a calibration."""
+    inputs = context.inputs
+    calibration = None
+    if "calibrate" in inputs:
+        calibration = inputs.calibration(inputs.best_seed).open()
     return ScoreRequest(
-        nodes=inputs["ingest"],
-        graph=inputs["ingest"] if everything else inputs["split"] / "train_graph",
-        positions=inputs["encode_all"] if everything else inputs["encode"],
-        model=model,
-        embeddings=embedding_file(embedded, config),
-        num_encodings=len(config.encodings),
-        columns=score_columns(score, Calibration.open(inputs["calibrate"] / model.name)),
+        nodes=inputs.node_ids,
+        scorer=inputs.best_scorer(graph=score.graph),
+        columns=score_columns(score, calibration),
     )
 
 
-def check_candidates(score: ScoreConfig, nodes: Path) -> list[RowGroup]:
+def check_candidates(score: ScoreConfig, nodes: ArtifactRef[NodeIds]) -> list[RowGroup]:
     """All that can be known of the files before any work."""
     found = find_parquet_files(score.candidates)
     groups = list_row_groups(found, [score.source, score.target])
     if not groups:
         raise InputError.no_rows(score.candidates, "candidate pairs")
     kind = find_id_type((file, [score.source, score.target]) for file in found)
-    needed = open_parquet(nodes / "node_ids.parquet").schema_arrow.field("id").type
+    needed = NodeIds.stored_type(nodes.folder)
     if (kind in (TEXT, BINARY)) != (needed in (TEXT, BINARY)):
         raise ArtifactMismatch.of(
             what=f"the ids in {score.candidates} and the graph's", found=kind, needed=needed
@@ -134,13 +111,13 @@ def _shards(groups: list[RowGroup], rows: int) -> list[tuple[str, list[RowGroup]
             last.append(group)
         else:
             shards.append([group])
-    return [(f"part-{place:06}", shard) for place, shard in enumerate(shards)]
+    return [(f"part-{number:06}", shard) for number, shard in enumerate(shards)]
 
 
-def _result(results: list[Result], score: ScoreConfig) -> StageResult:
-    rows, unknown, null_ids = (
-        sum(result[key] for result in results) for key in ("rows", "unknown", "null_ids")
-    )
+def _result(results: list[ScoreResult], score: ScoreConfig) -> StageResult:
+    rows = sum(result["rows"] for result in results)
+    unknown = sum(result["unknown"] for result in results)
+    null_ids = sum(result["null_ids"] for result in results)
     fate = "were left out" if score.on_unknown == "drop" else "have no score, `reason` tells"
     warnings = []
     if unknown:
@@ -154,7 +131,6 @@ def _result(results: list[Result], score: ScoreConfig) -> StageResult:
         counts={"pairs": rows, "unknown": unknown, "null_ids": null_ids, "files": len(results)},
         details={"histogram": np.sum([r["histogram"] for r in results], axis=0).tolist()},
         warnings=warnings,
-        peak_memory_bytes=max(result["peak_memory_bytes"] for result in results),
     )
 
 
@@ -166,7 +142,7 @@ class _RowProgress:
         self._finished = self._reused = 0
         self._start = time.monotonic()
 
-    def __call__(self, progress: TaskProgress) -> None:
+    def __call__(self, progress: TaskProgress[ScoreResult]) -> None:
         if progress.result is not None:
             self._finished += progress.result["rows"]
             self._reused += progress.result["rows"] if progress.reused else 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from peg_core.splits.split_store import SplitStore
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
-from workers.task_map import Shard, task_map
+from workers.task_map import Shard
 from workers.tasks.split import SplitRequest, split_task
 
 
@@ -22,7 +23,7 @@ def files(config: PipelineConfig) -> dict[str, str]:
         "split.valid_negatives": split.valid_negatives,
         "split.test_negatives": split.test_negatives,
     }
-    return {name: place for name, place in given.items() if place}
+    return {name: location for name, location in given.items() if location}
 
 
 def run(context: StageContext) -> StageResult:
@@ -36,17 +37,12 @@ def run(context: StageContext) -> StageResult:
         given_links={"valid": split.valid_edges, "test": split.test_edges},
         given_negatives={"valid": split.valid_negatives, "test": split.test_negatives},
         columns=(context.config.graph.source, context.config.graph.target),
-        graph=context.inputs["ingest"].absolute(),
-        folder=context.folder.absolute(),
+        graph=context.inputs.graph,
+        out=context.out.at(SplitStore),
     )
-    (counts,) = task_map(
-        context.cluster,
-        split_task,
-        [Shard("split", {"request": request})],
-        markers=context.folder.absolute() / "done",
-        on_progress=lambda p: context.progress.update(p.done, p.total, "splitting"),
-    )
-    return StageResult(peak_memory_bytes=counts.pop("peak_memory_bytes"), counts=counts)
+    shard = Shard("split", {"request": request})
+    (counts,) = context.map(split_task, [shard], note="splitting")
+    return StageResult(counts=counts)
 
 
 STAGE = Stage("split", 3, ("ingest",), settings, run, files)

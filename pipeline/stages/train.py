@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from peg_core.artifacts.positions import Positions
+from peg_core.artifacts.recipe import Recipe
+from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
 from peg_core.atomic_file import atomic_path
 from peg_core.models import MODELS
 from pipeline.config.pipeline_config import PipelineConfig
-from pipeline.run.recipe import Recipe
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.features import kind_of
-from pipeline.store.manifest import Manifest
-from workers.task_map import Result, Shard, TaskProgress, task_map
-from workers.tasks.train import TrainRequest, train_task
+from workers.task_map import Shard
+from workers.tasks.train import TrainInputs, TrainRequest, TrainResources, TrainResult, train_task
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -29,33 +29,27 @@ def settings(config: PipelineConfig) -> dict[str, Any]:
 
 
 def run(context: StageContext) -> StageResult:
-    config = context.config.train
     requests = [_request(context, seed) for seed in seeds_of(context.config)]
-
-    def on_progress(_: TaskProgress) -> None:
-        context.progress.update(*_progress(requests, context.config.train.epochs))
-
-    results = task_map(
-        context.cluster,
+    models = [request.out.open() for request in requests]
+    epochs = context.config.train.epochs
+    results = context.map(
         train_task,
-        [Shard(f"seed-{request.seed}", {"request": request}) for request in requests],
-        markers=context.folder.absolute() / "done",
-        on_progress=on_progress,
+        [Shard(seed_part(request.seed), {"request": request}) for request in requests],
+        on_progress=lambda _: context.progress.update(*_progress(models, epochs)),
     )
-    _write_epochs(context.folder, results)
-    recipe = Recipe.of(context.config, context.inputs, kind=kind_of(context.config))
-    for request in requests:
-        recipe.write(request.out, context.inputs["features"])
+    _write_epochs(context.out.at(Training).open(), results)
+    recipe = _recipe(context)
+    for model in models:
+        model.save_recipe(recipe, context.inputs.features.folder)
     best = max(results, key=lambda result: result["valid"])
     return StageResult(
         counts={
             "valid_auc": float(np.mean([result["valid_auc"] for result in results])),
-            **_metric(config.metric, results),
+            **_metric(context.config.train.metric, results),
             "epochs": sum(result["epochs"] for result in results),
             "parameters": best["parameters"],
         },
         details={"best_seed": best["seed"], "models": [_without_history(r) for r in results]},
-        peak_memory_bytes=max(result["peak_memory_bytes"] for result in results),
     )
 
 
@@ -64,80 +58,56 @@ def seeds_of(config: PipelineConfig) -> list[int]:
     return list(range(config.train.seed, config.train.seed + config.train.seeds))
 
 
-def model_folder(train: Path, seed: int) -> Path:
-    """Where the model of a seed is kept."""
-    return train / f"seed-{seed}"
-
-
-def best_model(train: Path) -> Path:
-    """The model that was best on the validation pairs."""
-    manifest = Manifest.read(train)
-    assert manifest is not None  # an input of a stage is always whole
-    return model_folder(train, manifest.details["best_seed"])
-
-
 def _request(context: StageContext, seed: int) -> TrainRequest:
-    model, train, cluster = context.config.model, context.config.train, context.config.cluster
+    config, inputs = context.config, context.inputs
     return TrainRequest(
-        features=context.inputs["features"].absolute(),
-        split=context.inputs["split"].absolute(),
-        positions=context.inputs["encode"].absolute(),
-        out=model_folder(context.folder.absolute(), seed),
-        num_encodings=len(context.config.encodings),
-        folds=context.config.split.folds,
+        inputs=TrainInputs(
+            features=inputs.features,
+            split=inputs.split,
+            positions=inputs.positions,
+            folds=config.split.folds,
+            gap=_gap(context),
+        ),
+        out=context.out.at(TrainedModel, seed_part(seed)),
         seed=seed,
-        kind=model.kind,
-        preset=model.preset,
-        hidden=model.hidden,
-        layers=model.layers,
-        head=model.head,
-        gate=model.gate,
-        dropout=model.dropout,
-        head_width=model.head_width,
-        batching=train.batching,
-        batch_size=train.batch_size,
-        fan_outs=train.fan_outs or [15, *[10] * (model.layers - 1)],
-        sampler=train.sampler,
-        negatives=train.negatives,
-        negatives_per_link=train.negatives_per_link,
-        objective=train.objective,
-        metric=train.metric,
-        validate_every=train.validate_every,
-        accumulate=train.accumulate,
-        average=train.average,
-        compile=train.compile,
-        checkpoint_steps=train.checkpoint_steps,
-        lr=train.lr,
-        lr_schedule=train.lr_schedule,
-        weight_decay=train.weight_decay,
-        epochs=train.epochs,
-        patience=train.patience,
-        checkpoint_every=train.checkpoint_every,
-        gap=_gap(context.inputs["encode"]),
-        workers=cluster.train_workers,
-        cpus_per_worker=cluster.cpus_per_worker,
-        gpus_per_worker=cluster.gpus_per_worker,
-        retries=cluster.retries,
+        model=config.model.settings(),
+        optimisation=config.train.optimisation(),
+        sampling=config.train.sampling(),
+        resources=TrainResources(
+            workers=config.cluster.train_workers,
+            cpus_per_worker=config.cluster.cpus_per_worker,
+            gpus_per_worker=config.cluster.gpus_per_worker,
+            retries=config.cluster.retries,
+            checkpoint_every=config.train.checkpoint_every,
+            checkpoint_steps=config.train.checkpoint_steps,
+        ),
     )
 
 
-def _gap(encode: Path) -> float | None:
+def _gap(context: StageContext) -> float | None:
     """The eigengap of the first encoding of the whole training graph, where it has one."""
-    manifest = Manifest.read(encode)
-    assert manifest is not None  # an input of a stage is always whole
-    gap: float | None = manifest.details["encoding-0-all"]["report"].get("gap")
+    details = context.inputs.manifest("encode").details
+    gap: float | None = details[Positions.name(0)]["report"].get("gap")
     return gap
 
 
-def _progress(requests: list[TrainRequest], epochs: int) -> tuple[float, float, str]:
+def _recipe(context: StageContext) -> Recipe:
+    """What the model needs of any graph."""
+    config = context.config
+    return Recipe(
+        graph=config.graph.model_dump(),
+        features={**config.features.model_dump(), "kind": kind_of(config)},
+        encodings=[item.model_dump() for item in config.encodings],
+        dimensions=context.inputs.positions.open().widths(),
+        feature_width=context.inputs.manifest("features").counts.get("input_width"),
+    )
+
+
+def _progress(models: Sequence[TrainedModel], epochs: int) -> tuple[float, float, str]:
     """What the loops wrote last: (epochs done, epochs at most, a note)."""
-    latest = []
-    for request in requests:
-        file = request.out / "progress.json"
-        if file.exists():
-            latest.append(json.loads(file.read_text()))
+    latest = [row for model in models if (row := model.progress()) is not None]
     done = sum(row["epoch"] + 1 for row in latest)
-    total = epochs * len(requests)
+    total = epochs * len(models)
     if not latest:
         return 0, total, "starting"
     last = latest[-1]
@@ -146,20 +116,20 @@ def _progress(requests: list[TrainRequest], epochs: int) -> tuple[float, float, 
     return done, total, f"epoch {epoch} {' '.join(values)}"
 
 
-def _metric(name: str, results: list[Result]) -> dict[str, float]:
+def _metric(name: str, results: list[TrainResult]) -> dict[str, float]:
     """What validation went by, where that is not the AUC."""
     if name == "auc":
         return {}
     return {f"valid_{name}": float(np.mean([result["valid"] for result in results]))}
 
 
-def _write_epochs(folder: Path, results: list[Result]) -> None:
+def _write_epochs(training: Training, results: list[TrainResult]) -> None:
     rows = [{"seed": r["seed"], **row} for r in results for row in r["history"]]
-    with atomic_path(folder / "epochs.parquet") as temporary:
+    with atomic_path(training.epochs_file) as temporary:
         pl.DataFrame(rows).write_parquet(temporary)
 
 
-def _without_history(result: Result) -> Result:
+def _without_history(result: TrainResult) -> dict[str, Any]:
     return {key: value for key, value in result.items() if key != "history"}
 
 

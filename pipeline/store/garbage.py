@@ -7,6 +7,7 @@ from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 
+from peg_core.artifacts.manifest import Manifest
 from pipeline.config.loading import load_config
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.job_submission import absolute_locations
@@ -15,7 +16,6 @@ from pipeline.run.runner import plan_run
 from pipeline.schedule.schedule import Schedule
 from pipeline.stages import STAGES
 from pipeline.store.local_store import AnyStore, open_store
-from pipeline.store.manifest import Manifest
 from pipeline.store.object_storage import Storage
 
 Name = tuple[str, str]  # stage, fingerprint
@@ -99,5 +99,5 @@ def _newest(manifests: Iterable[Manifest | None], keep: int) -> set[str]:
 def _is_current(store: AnyStore, storage: Storage, stage: str, fingerprint: str) -> bool:
     """Whether the stable path that users read leads there."""
     current = (storage.read_json("current.json") or {}).get(stage)
-    place = Path(store.place(stage, fingerprint))
-    return current == fingerprint or (place.is_symlink() and place.resolve().name == fingerprint)
+    link = Path(store.location(stage, fingerprint))
+    return current == fingerprint or (link.is_symlink() and link.resolve().name == fingerprint)

@@ -27,8 +27,8 @@ class StoreBusy(PegError):
     def held_by(cls, holder: dict[str, Any], path: Path | str) -> Self:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(holder["started"]))
         return cls(
-            f"the store is in use by process {holder['pid']} on {holder['host']} since {since}; "
-            f"wait for it to end, or, if it is gone, for its lease {path} to expire "
+            f"the store has been in use by process {holder['pid']} on {holder['host']} since "
+            f"{since}; wait for it to end, or, if it is gone, for its lease {path} to expire "
             f"({LEASE_SECONDS:.0f} s)"
         )
 
@@ -70,7 +70,7 @@ class Lease:
         self.path.unlink(missing_ok=True)
 
     def _create(self) -> bool:
-        """Make the file with its content at once; False when somebody has it."""
+        """Create the file together with its content; False when it exists."""
         draft = self.path.with_name(f".lease.{os.getpid()}.{threading.get_ident()}")
         draft.write_text(json.dumps(self._holder))
         try:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from peg_core.artifacts.manifest import MANIFEST_NAME, Manifest
 from peg_core.atomic_file import remove_leftovers
 from peg_core.errors import PegError
 from peg_core.object_url import is_url
 from pipeline.store.lease import Lease, is_alive, read_holder
-from pipeline.store.manifest import MANIFEST_NAME, Manifest
 from pipeline.store.remote_store import RemoteArtifactStore
+from workers.artifact_ref import AnyRef, ArtifactFolder, ArtifactRef
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class ArtifactStore:
 
     def folder(self, stage: str, fingerprint: str) -> Path:
         return self.root / stage / fingerprint
+
+    def ref(self, stage: str, fingerprint: str) -> AnyRef:
+        """The artifact, finished or not, by a name that tasks can open."""
+        return ArtifactRef(str(self.root.absolute()), stage, fingerprint, ArtifactFolder)
 
     def find(self, stage: str, fingerprint: str) -> Manifest | None:
         return Manifest.read(self.folder(stage, fingerprint))
@@ -38,8 +43,8 @@ class ArtifactStore:
         """What the last run used, where it still exists."""
         return Manifest.read(self.root / "current" / stage)
 
-    def prepare(self, stage: str, fingerprint: str, *, afresh: bool) -> Path:
-        """The folder to work in; what an interrupted run finished is kept unless ``afresh``."""
+    def prepare(self, stage: str, fingerprint: str, *, afresh: bool) -> AnyRef:
+        """The artifact to fill; what an interrupted run finished is kept unless ``afresh``."""
         folder = self.folder(stage, fingerprint)
         if afresh and folder.exists():
             # the manifest goes first: a kill in between leaves no artifact that looks whole
@@ -52,7 +57,7 @@ class ArtifactStore:
                 f"cannot write to the store {self.root} ({error.strerror}); "
                 "check `store`, its permissions and the free space"
             ) from error
-        return folder
+        return self.ref(stage, fingerprint)
 
     def point_current(self, stage: str, fingerprint: str) -> Path:
         """Make ``<store>/current/<stage>`` lead to the artifact; a stable path for users."""
@@ -64,17 +69,17 @@ class ArtifactStore:
         temporary.replace(link)
         return link
 
-    def fetch(self, stage: str, fingerprint: str) -> Path:
-        """The folder of a finished artifact; here it is where it was made."""
-        return self.folder(stage, fingerprint)
+    def fetch(self, stage: str, fingerprint: str) -> AnyRef:
+        """A finished artifact; here it is where it was made."""
+        return self.ref(stage, fingerprint)
 
-    def commit(self, manifest: Manifest, folder: Path) -> Manifest:
+    def commit(self, manifest: Manifest, artifact: AnyRef) -> Manifest:
         """Declare the artifact finished."""
-        remove_leftovers(folder)
-        manifest.write(folder)
+        remove_leftovers(artifact.folder)
+        manifest.write(artifact.folder)
         return manifest
 
-    def place(self, stage: str, fingerprint: str) -> str:
+    def location(self, stage: str, fingerprint: str) -> str:
         """Where a user finds the artifact of the last run."""
         del fingerprint
         return str(self.root / "current" / stage)

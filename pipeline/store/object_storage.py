@@ -1,4 +1,4 @@
-"""A folder in the file system or in an object store, with the few operations the rooms need."""
+"""A folder in the file system or in an object store, with the few operations that a store needs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from peg_core.artifacts.manifest import MANIFEST_NAME
 from peg_core.atomic_file import atomic_path
 from peg_core.object_url import ObjectUrl, StorageError, is_url
-from pipeline.store.manifest import MANIFEST_NAME
 
 TRANSFERS = 8
 COPY_BYTES = 8 * 2**20
@@ -110,12 +110,6 @@ class Storage:
         arrived = {file.name[len(name) + 1 :]: file.bytes for file in self.files(name)}
         _require_sizes(self.location(name), arrived, files)
 
-    def upload_folder(self, folder: Path, name: str) -> None:
-        """Copy a local folder: all files first, strictly last its manifest."""
-        self.upload(folder, name, local_sizes(folder))
-        if (folder / MANIFEST_NAME).exists():
-            self._upload_file(folder / MANIFEST_NAME, f"{name}/{MANIFEST_NAME}")
-
     def download(self, name: str, folder: Path, files: Mapping[str, int]) -> None:
         """Copy files to a local folder, and check that their sizes (``files``) arrived."""
         _in_parallel(lambda file: self._download_file(f"{name}/{file}", folder / file), files)
@@ -130,7 +124,7 @@ class Storage:
             self._download_file(f"{name}/{MANIFEST_NAME}", folder / MANIFEST_NAME)
 
     def delete(self, name: str) -> None:
-        """Remove a file, or a folder with its manifest first; nothing there is no error."""
+        """Remove a file, or a folder with its manifest first; do nothing where there is none."""
         path = self._path(name)
         with self._told("delete", name):
             kind = self._filesystem.get_file_info(path).type
@@ -203,7 +197,7 @@ def local_sizes(folder: Path) -> dict[str, int]:
 
 
 def file_facts(file: str) -> dict[str, Any]:
-    """What tells an input file from a changed one: its place, size and time."""
+    """What tells an input file from a changed one: its path, size and time."""
     if not is_url(file):
         local = Path(file).stat()
         return {"path": file, "bytes": local.st_size, "modified_ns": local.st_mtime_ns}
@@ -221,11 +215,11 @@ def _in_parallel(act: Callable[[str], None], names: Mapping[str, int]) -> None:
             pass
 
 
-def _require_sizes(place: str, found: Mapping[str, int], needed: Mapping[str, int]) -> None:
+def _require_sizes(location: str, found: Mapping[str, int], needed: Mapping[str, int]) -> None:
     wrong = [name for name, size in needed.items() if found.get(name) != size]
     if wrong:
         raise StorageError(
-            f"{len(wrong)} of {len(needed)} files of {place} did not arrive whole, first "
+            f"{len(wrong)} of {len(needed)} files of {location} did not arrive complete, first "
             f"{wrong[0]}: found {found.get(wrong[0], 'nothing')}, needed {needed[wrong[0]]} bytes; "
             "run again: the artifact counts only when all of it is there"
         )

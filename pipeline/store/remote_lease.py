@@ -1,7 +1,7 @@
 """One writer per remote store: every run writes its own object, the lowest name wins.
 
 pyarrow.fs has no conditional write, so a run announces itself, waits for others that
-may have done the same, and looks. docs/decisions/0020-remote-stores.md says what this
+may have done the same, and looks. docs/decisions/0016-remote-stores.md says what this
 does and does not guarantee.
 """
 
@@ -74,8 +74,8 @@ class RemoteLease:
         if time.monotonic() - self._renewed > lease.LEASE_SECONDS:
             raise PegError(
                 f"the lease on {self._storage.location()} could not be renewed for "
-                f"{lease.LEASE_SECONDS:.0f} s, another run may have the store; check the network "
-                "and run again: finished work is kept"
+                f"{lease.LEASE_SECONDS:.0f} s, another run may hold the store by now; check the "
+                "network and run again: finished work is kept"
             )
 
     def _require_first(self) -> None:

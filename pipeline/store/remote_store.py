@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from pathlib import Path
 from typing import Any
 
+from peg_core.artifacts.manifest import MANIFEST_NAME, Manifest
 from peg_core.errors import PegError
-from pipeline.store.manifest import MANIFEST_NAME, Manifest
 from pipeline.store.object_storage import Storage, local_sizes
 from pipeline.store.remote_lease import RemoteLease, live_runs
-from workers.node_cache import NodeCache, cache_folder, cache_limit
+from workers.artifact_ref import AnyRef, ArtifactFolder, ArtifactRef, store_cache
 
 CURRENT_NAME = "current.json"
 
@@ -28,13 +27,16 @@ class RemoteArtifactStore:
 
     def __init__(self, root: str) -> None:
         self.storage = Storage(root)
-        key = hashlib.sha256(self.storage.location().encode()).hexdigest()[:16]
-        self._cache = NodeCache(cache_folder() / key, cache_limit())
+        self._cache = store_cache(self.storage.location())
         self._lease: RemoteLease | None = None
 
     def folder(self, stage: str, fingerprint: str) -> Path:
         """Where this machine works on an artifact; what is there may be unfinished or nothing."""
         return self._cache.path(f"{stage}/{fingerprint}")
+
+    def ref(self, stage: str, fingerprint: str) -> AnyRef:
+        """The artifact, finished or not, by a name that tasks can open."""
+        return ArtifactRef(self.storage.location(), stage, fingerprint, ArtifactFolder)
 
     def find(self, stage: str, fingerprint: str) -> Manifest | None:
         values = self.storage.read_json(f"{stage}/{fingerprint}/{MANIFEST_NAME}")
@@ -51,8 +53,8 @@ class RemoteArtifactStore:
         fingerprint = (self.storage.read_json(CURRENT_NAME) or {}).get(stage)
         return None if fingerprint is None else self.find(stage, fingerprint)
 
-    def prepare(self, stage: str, fingerprint: str, *, afresh: bool) -> Path:
-        """The folder to work in; what an interrupted run finished here is kept unless afresh."""
+    def prepare(self, stage: str, fingerprint: str, *, afresh: bool) -> AnyRef:
+        """The artifact to fill; what an interrupted run finished here is kept unless afresh."""
         name = f"{stage}/{fingerprint}"
         folder = self._cache.use(name)
         if afresh:
@@ -67,10 +69,10 @@ class RemoteArtifactStore:
                 f"cannot write to the cache {folder} ({error.strerror}); "
                 "check PEG_CACHE_DIR, its permissions and the free space"
             ) from error
-        return folder
+        return self.ref(stage, fingerprint)
 
-    def fetch(self, stage: str, fingerprint: str) -> Path:
-        """A local folder with the artifact, downloaded once per machine."""
+    def fetch(self, stage: str, fingerprint: str) -> AnyRef:
+        """The artifact, downloaded once per machine."""
         manifest = self.find(stage, fingerprint)
         if manifest is None:
             raise PegError(
@@ -90,12 +92,13 @@ class RemoteArtifactStore:
             self.storage.download(f"{stage}/{fingerprint}", folder, found.files)
             found.write(folder)
 
-        folder = self._cache.fetch(f"{stage}/{fingerprint}", fill, is_whole=is_whole)
+        self._cache.fetch(f"{stage}/{fingerprint}", fill, is_whole=is_whole)
         self._cache.evict()
-        return folder
+        return self.ref(stage, fingerprint)
 
-    def commit(self, manifest: Manifest, folder: Path) -> Manifest:
+    def commit(self, manifest: Manifest, artifact: AnyRef) -> Manifest:
         """Upload the data, check that it arrived, then write the manifest."""
+        folder = artifact.folder
         name = f"{manifest.identity.stage}/{manifest.fingerprint}"
         whole = dataclasses.replace(manifest, files=local_sizes(folder))
         self._require_lease()
@@ -113,7 +116,7 @@ class RemoteArtifactStore:
         if current.get(stage) != fingerprint:
             self.storage.write_json(CURRENT_NAME, {**current, stage: fingerprint})
 
-    def place(self, stage: str, fingerprint: str) -> str:
+    def location(self, stage: str, fingerprint: str) -> str:
         """Where a user finds the artifact."""
         return self.storage.location(f"{stage}/{fingerprint}")
 

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from peg_core.artifacts.trained_model import TrainedModel
 from peg_core.errors import ArtifactMismatch, InputError
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
@@ -14,7 +15,6 @@ from peg_core.inference.pair_scoring import PairScorer
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.models import MODELS
 from peg_core.models.link_predictor import ModelSpec
-from peg_core.models.model_file import load_model, save_model
 
 NODES = 24
 WIDTHS = (4, 3)
@@ -126,20 +126,22 @@ def test_scores_do_not_depend_on_direction_or_chunk(kind, preset):
 @every_model
 def test_a_saved_model_scores_the_same(kind, preset, tmp_path):
     model = build(kind, preset)
-    save_model(model, tmp_path)
+    TrainedModel(tmp_path).save(model)
     case = example(0)
-    np.testing.assert_array_equal(scores(load_model(tmp_path), *case), scores(model, *case))
+    np.testing.assert_array_equal(
+        scores(TrainedModel(tmp_path).network, *case), scores(model, *case)
+    )
 
 
 @every_model
 def test_weights_of_another_shape_are_refused(kind, tmp_path):
-    save_model(build(kind, "best"), tmp_path)
+    TrainedModel(tmp_path).save(build(kind, "best"))
     text = (tmp_path / "model.json").read_text().replace('"hidden": 6', '"hidden": 9')
     (tmp_path / "model.json").write_text(text)
     with pytest.raises(ArtifactMismatch, match="weights and description"):
-        load_model(tmp_path)
+        _ = TrainedModel(tmp_path).network
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no trained model"):
-        load_model(tmp_path)
+        _ = TrainedModel(tmp_path).network

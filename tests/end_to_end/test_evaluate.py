@@ -8,15 +8,17 @@ import pytest
 from rich.console import Console
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from peg_core.artifacts import MethodScores, RankingNegatives, TrainedModel, ranking_negatives
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.calibration import Calibration
-from peg_core.models.model_file import load_model
+from peg_core.splits.split_store import TRAIN_GRAPH, SplitStore
 from pipeline.run.plan import Action
 from pipeline.run.progress import RunDisplay
 from pipeline.run.runner import plan_run, run_pipeline
+from workers.artifact_ref import ArtifactRef
 from workers.tasks import evaluate as evaluate_tasks
 from workers.tasks import negatives as negative_tasks
 
@@ -75,7 +77,7 @@ def test_every_protocol_is_ranked_and_agrees_with_its_peers(evaluated):
     anchors = np.load(negatives / "anchors.npy").tolist()
     strangers = np.load(negatives / "part-000000.npy")
     scorer = PairScorer(
-        load_model(current / "train" / "seed-0"),
+        TrainedModel(current / "train" / "seed-0").network,
         GraphStore.open(split / "train_graph"),
         np.load(current / "embed" / "seed-0" / "layer-1.npy"),
         [np.load(current / "encode" / "encoding-0" / "all.npy")],
@@ -115,28 +117,34 @@ def test_small_parts_give_the_same_metrics(evaluated, monkeypatch):
     config, _, current = evaluated
     monkeypatch.setattr(evaluate_tasks, "ROWS_PER_PART", 7)
     monkeypatch.setattr(evaluate_tasks, "ANCHORS_PER_PART", 5)
-    monkeypatch.setattr(negative_tasks, "ANCHORS_PER_PART", 5)
-    out = current / "parts"
-    negatives = negative_tasks.NegativesRequest(
-        current / "ingest", current / "split", 40, config.split.seed, out
+    monkeypatch.setattr(ranking_negatives, "ANCHORS_PER_PART", 5)
+    folder = current / "parts"
+    graph, split, out = (
+        ArtifactRef.of_folder(*found)
+        for found in (
+            (current / "ingest", GraphStore),
+            (current / "split", SplitStore),
+            (folder, RankingNegatives),
+        )
     )
+    negatives = negative_tasks.NegativesRequest(graph, split, 40, config.split.seed, out)
     for part in range(negative_tasks.write_anchors(negatives)):
         negative_tasks.hard_negatives_task(negatives, part)
     method = evaluate_tasks.MethodRequest(
-        graph=current / "split" / "train_graph",
-        nodes=current / "ingest",
+        graph=split.at(GraphStore, TRAIN_GRAPH),
+        nodes=graph.at(NodeIds),
         columns=("src", "dst"),
-        out=out / "heuristics",
+        out=out.at(MethodScores, "heuristics"),
         heuristics=tuple(config.evaluate.heuristics),
     )
     table = current / "split" / "test.parquet"
     for part in range(-(-len(pl.read_parquet(table)) // 7)):
         evaluate_tasks.score_pairs_task(method, table, "test_pairs", part)
-    for part in range(negative_tasks.count_parts(out)):
+    for part in range(out.open().num_parts):
         evaluate_tasks.score_hard_task(method, out, "heart", part)
-    place = config.evaluate.heuristics.index("katz")
+    number = config.evaluate.heuristics.index("katz")
     rank = evaluate_tasks.RankRequest(
-        method.out, "katz", place, [1, 10], evaluate_tasks.Bootstrap(1000, 0.95), config.split.seed
+        method.out, "katz", number, [1, 10], evaluate_tasks.Bootstrap(1000, 0.95), config.split.seed
     )
     pooled = evaluate_tasks.rank_pooled_task(rank, "test_pairs")
     hard = evaluate_tasks.rank_hard_task(rank, table, "heart", out)
@@ -144,8 +152,8 @@ def test_small_parts_give_the_same_metrics(evaluated, monkeypatch):
         for key, (value, low, high) in found.items():
             row = metric(current, protocol=protocol, method="katz", metric=key)
             assert (value, low, high) == pytest.approx((row["value"], row["low"], row["high"]))
-    assert not list(method.out.glob("runs-*"))
+    assert not list(method.out.folder.glob("runs-*"))
     ids = NodeIds.open(current / "ingest")
-    first = pl.read_parquet(method.out / "test_pairs" / "part-000000.parquet")
+    first = pl.read_parquet(method.out.folder / "test_pairs" / "part-000000.parquet")
     expected = ids.take(pl.read_parquet(table)["source"].head(7).to_numpy())
     assert first["src"].to_list() == expected.to_pylist()

@@ -9,10 +9,10 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
+from peg_core.artifacts.trained_model import TrainedModel
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import FEATURE_KINDS
 from peg_core.layers.message_graph import MessageGraph
-from peg_core.models.model_file import load_model
 from pipeline.run.runner import run_pipeline
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -58,7 +58,7 @@ def test_each_kind_runs_to_scores_and_is_read_alike_everywhere(
     assert manifests["features"].counts["kind"] == kind
     assert manifests["score"].counts["pairs"] == 600
     spec = json.loads((current / "train/seed-0/model.json").read_text())
-    model = load_model(current / "train/seed-0")
+    model = TrainedModel(current / "train/seed-0").network
     # the embeddings of both graphs are those of the model on features of that very graph
     for graph, encoded, embedded in (
         ("split/train_graph", "encode", "embed/seed-0"),

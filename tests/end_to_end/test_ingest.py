@@ -8,15 +8,19 @@ import numpy as np
 import polars as pl
 import pytest
 
+from peg_core.artifacts.manifest import Manifest
 from peg_core.errors import InputError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
 from pipeline.run.plan import Action
 from pipeline.run.runner import plan_run, run_pipeline
 from pipeline.run.stage import StageContext
+from pipeline.run.stage_inputs import StageInputs
 from pipeline.stages import ingest
-from pipeline.store.manifest import Manifest
-from workers.cluster import Cluster, ClusterSettings
+from workers.artifact_ref import ArtifactRef
+from workers.cluster import Cluster
+from workers.cluster_settings import ClusterSettings
+from workers.task_map import TaskMap
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -30,7 +34,12 @@ def run_ingest(config, folder, cluster, previous=None):
     """The ingest stage alone; returns its result."""
     folder.mkdir(parents=True, exist_ok=True)
     (step,) = [step for step in plan_run(config) if step.stage.name == "ingest"]
-    context = StageContext(config, folder, {}, cluster, Silent(), step.identity, previous)
+    out = ArtifactRef.of_folder(folder, GraphStore)
+    if previous is not None:
+        previous = previous[0], ArtifactRef.of_folder(previous[1], GraphStore)
+    tasks = TaskMap(cluster, folder / "done")
+    inputs = StageInputs({})
+    context = StageContext(config, out, inputs, tasks, Silent(), step.identity, previous)
     return ingest.run(context), step.identity
 
 
@@ -41,15 +50,15 @@ def many_files(small_pipeline, tmp_path):
     folder = tmp_path / "edges"
     for part in range(4):
         ends = rng.integers(0, 300, size=(750, 2))
-        place = folder / f"day={part}" / "rows.parquet"
-        place.parent.mkdir(parents=True)
+        file = folder / f"day={part}" / "rows.parquet"
+        file.parent.mkdir(parents=True)
         pl.DataFrame(
             {
                 "src": [f"n{u}" for u in ends[:, 0]],
                 "dst": [f"n{v}" for v in ends[:, 1]],
                 "w": rng.random(750) + 0.1,
             }
-        ).write_parquet(place, row_group_size=100)
+        ).write_parquet(file, row_group_size=100)
     graph = {"edges": str(folder), "weight": "w", "nodes": None, "features": None}
     return small_pipeline.model_copy(
         update={"graph": small_pipeline.graph.model_copy(update=graph), "score": None}

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from peg_core.artifacts import EmbeddedGraph, Embeddings, Positions, TrainedModel
 from peg_core.errors import ConfigError, InputError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.metrics.calibration import Calibration
@@ -18,7 +19,6 @@ from pipeline.config.result_sections import RecommendConfig
 from pipeline.run.plan import needed_stages
 from pipeline.run.runner import plan_run, run_pipeline
 from pipeline.stages import STAGES
-from workers.tasks.model_scorer import ScorerRequest
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -39,13 +39,10 @@ def outputs(current):
 def exhaustive(current, nodes, top_k):
     """The best candidates of some nodes, by scoring them with all nodes."""
     graph = GraphStore.open(current / "ingest")
-    scorer = ScorerRequest(
-        graph=current / "ingest",
-        positions=current / "encode_all",
-        model=current / "train" / "seed-0",
-        embeddings=current / "embed_all" / "layer-1.npy",
-        num_encodings=1,
-    ).open()
+    embedded = EmbeddedGraph.of(
+        graph, Positions(current / "encode_all"), Embeddings(current / "embed_all")
+    )
+    scorer = embedded.scorer(TrainedModel(current / "train" / "seed-0"))
     calibration = Calibration.open(current / "calibrate" / "seed-0")
     everyone = np.arange(graph.num_nodes)
     rows = []

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 from sklearn.metrics import roc_auc_score
 
+from peg_core.artifacts import EmbeddedGraph, Embeddings, Positions, TrainedModel
 from peg_core.errors import InputError
 from peg_core.generators.random_graphs import StochasticBlockModel
 from peg_core.graph.graph_store import GraphStore
@@ -20,7 +21,6 @@ from pipeline.run.plan import Action
 from pipeline.run.progress import RunDisplay
 from pipeline.run.refresh import plan_refresh, run_refresh
 from pipeline.run.runner import run_pipeline
-from workers.tasks.model_scorer import ScorerRequest
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -190,13 +190,12 @@ def test_newest_edges_are_scored_without_knowing_them(refreshed):
     fresh = np.array([edge for edge in fresh if max(edge) < NODES])
     found = outcome.drift["newest_edges"]
     assert found["edges"] == found["scored"] == len(fresh) > 100
-    scorer = ScorerRequest(
-        graph=before["ingest"],
-        positions=before["encode_all"],
-        model=before["train"] / "seed-0",
-        embeddings=before["embed_all"] / "layer-1.npy",
-        num_encodings=1,
-    ).open()
+    embedded = EmbeddedGraph.of(
+        GraphStore.open(before["ingest"]),
+        Positions(before["encode_all"]),
+        Embeddings(before["embed_all"]),
+    )
+    scorer = embedded.scorer(TrainedModel(before["train"] / "seed-0"))
     rng = np.random.default_rng(3)
     others = rng.integers(0, NODES, (20_000, 2))
     keep = ~new.contains(*others.T) & (others[:, 0] != others[:, 1])

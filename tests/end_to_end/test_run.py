@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from peg_core.artifacts.trained_model import TrainedModel
 from peg_core.errors import LeakFound
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
@@ -13,7 +14,6 @@ from peg_core.graph.node_ids import NodeIds
 from peg_core.heuristics import HEURISTICS
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.calibration import Calibration
-from peg_core.models.model_file import load_model
 from pipeline.run.plan import Action
 from pipeline.run.runner import plan_run, run_pipeline
 
@@ -56,7 +56,7 @@ def test_edges_become_scores_metrics_and_a_report(finished):
     known = scores.drop_nulls()
     pairs = [ids.lookup(known[name].to_arrow()) for name in ("src", "dst")]
     scorer = PairScorer(
-        load_model(current / "train" / "seed-0"),
+        TrainedModel(current / "train" / "seed-0").network,
         graph,
         np.load(current / "embed_all" / "layer-1.npy"),
         [np.load(current / "encode_all" / "encoding-0" / "all.npy")],
@@ -171,7 +171,7 @@ def test_every_encoding_has_its_distance_in_gate_and_head(cluster, small_pipelin
     reports = {name: result["report"] for name, result in manifests["encode"].details.items()}
     assert len(reports) == 6
     assert {reports[name]["solver"] for name in reports if "encoding-1" in name} == {"netmf"}
-    model = load_model(current / "train" / "seed-0")
+    model = TrainedModel(current / "train" / "seed-0").network
     assert model.spec.num_encodings == 2
     gates = [value for name, value in model.state_dict().items() if "gate.0.weight" in name]
     assert [gate.shape[1] for gate in gates] == [2, 2]

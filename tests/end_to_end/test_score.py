@@ -10,19 +10,21 @@ import pytest
 import torch
 import yaml
 
+from peg_core.artifacts.trained_model import TrainedModel
 from peg_core.errors import ArtifactMismatch, ConfigError, InputError
 from peg_core.graph.components import connected_components
-from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_features import NodeFeatures, input_features
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.node_features import input_features
 from peg_core.inference.pair_scoring import PairScorer, probabilities
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.metrics.calibration import Calibration
-from peg_core.models.model_file import load_model
 from pipeline.cli.app import cli
 from pipeline.config.pipeline_config import PipelineConfig
-from pipeline.run.inductive import OtherGraph, embed_other_graph
+from pipeline.config.result_sections import ScoreConfig
 from pipeline.run.runner import run_pipeline
+from pipeline.run.stage_runner import StageRunner
+from pipeline.run.transfer import OtherGraph, embed_other_graph, transfer_config
+from pipeline.store.local_store import ArtifactStore
+from workers.artifact_ref import ArtifactRef
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -92,23 +94,27 @@ def test_a_model_scores_a_graph_that_it_has_not_seen(train, tmp_path, cluster, d
     arguments = write_other_graph(tmp_path)
     peg_score("--model", train, "--out", tmp_path / "out", *arguments)
     other = OtherGraph(str(tmp_path / "other.parquet"), str(tmp_path / "other-nodes.parquet"))
-    made = embed_other_graph(cluster, train / "seed-0", other, tmp_path / "work", display)
+    trained = ArtifactRef.of_folder(train / "seed-0", TrainedModel)
+    score = ScoreConfig(candidates=str(tmp_path / "other.parquet"))
+    config = transfer_config(trained.open(), other, score, tmp_path / "work")
+    runner = StageRunner(config, cluster, display)
+    made = embed_other_graph(runner, trained, other, ArtifactStore(tmp_path / "work"))
     table = read(tmp_path / "out")
     assert table.columns == ["u", "v", "score", "reason"]
     assert table["score"].null_count() == 0
 
-    model = load_model(train / "seed-0")
-    graph = GraphStore.open(made.graph)
-    positions = [np.load(made.positions / "encoding-0" / "all.npy")]
-    x = input_features(NodeFeatures.open(made.features), graph, positions)
+    model = TrainedModel(train / "seed-0").network
+    graph = made.graph.open()
+    positions = [np.load(made.all_positions.folder / "encoding-0" / "all.npy")]
+    x = input_features(made.features.open(), graph, positions)
     given = pl.read_parquet(tmp_path / "other-nodes.parquet")
-    ids = NodeIds.open(made.graph)
+    ids = made.node_ids.open()
     raw = np.array(given["x"].to_list())[np.argsort(ids.lookup(given["id"].to_arrow()))]
     np.testing.assert_allclose(x, raw / np.linalg.norm(raw, axis=1, keepdims=True), rtol=1e-5)
     messages = MessageGraph.of_graph(graph, positions)
     with torch.no_grad():
         embeddings = model(torch.from_numpy(x), messages).numpy()
-    np.testing.assert_allclose(np.load(made.embeddings), embeddings, atol=1e-5)
+    np.testing.assert_allclose(made.all_embeddings.open().array(), embeddings, atol=1e-5)
     scorer = PairScorer(model, graph, embeddings, positions, connected_components(graph)[1])
     logits = scorer.logits(*(ids.lookup(table[name].to_arrow()) for name in "uv"))
     np.testing.assert_allclose(table["score"], probabilities(logits), atol=1e-5)

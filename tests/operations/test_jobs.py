@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from pipeline.cli.app import cli
 from pipeline.schedule.daemon import ScheduleDaemon
 from pipeline.schedule.schedule_store import ScheduleStore
-from pipeline.schedule.tick import Tick, TickState
+from pipeline.schedule.tick import UNFINISHED, Tick, TickState
 from workers.jobs.job_client import JobAccessDenied, JobClient, JobExists
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -47,8 +47,8 @@ def wait_until(condition, what):
 
 def scrape(node):
     """What Prometheus would read from the node."""
-    place = f"http://127.0.0.1:{node.metrics_port}/metrics"
-    return urllib.request.urlopen(place, timeout=10).read().decode()
+    url = f"http://127.0.0.1:{node.metrics_port}/metrics"
+    return urllib.request.urlopen(url, timeout=10).read().decode()
 
 
 def test_a_stopped_job_is_refused_under_its_id_and_goes_on_under_another(small_config, ray_head):
@@ -63,7 +63,7 @@ def test_a_stopped_job_is_refused_under_its_id_and_goes_on_under_another(small_c
     assert 'pipeline="small"' in rows
     assert "stopped" in peg("jobs", "stop", job, *address).output
     assert not list(store.glob("report/*/manifest.json"))
-    with pytest.raises(JobExists, match=f"{job} exists already and is STOPPED"):
+    with pytest.raises(JobExists, match=f"{job} already exists and is STOPPED"):
         peg("submit", small_config, *address)
 
     done = peg("submit", small_config, *address, "--id", "second", "--with-package")
@@ -105,7 +105,12 @@ def test_a_scheduled_job_is_submitted_once_and_its_end_is_seen(small_config, ray
     # as if the daemon had ended between the submission and its record
     store.save(running.change(state=TickState.STARTING))
     again = ScheduleDaemon(store)
-    wait_until(lambda: again.step(datetime.now(UTC)) or again.is_idle, "the end of the job")
+
+    def is_finished() -> bool:
+        again.step(datetime.now(UTC))
+        return all(tick.state not in UNFINISHED for tick in store.ticks())
+
+    wait_until(is_finished, "the end of the job")
     [ended] = store.ticks()
     assert (ended.state, ended.exit_code, ended.attempt) == (TickState.FAILED, 1, 1)
     jobs = [job.submission_id for job in JobClient(ray_head.dashboard).jobs()]
@@ -130,7 +135,7 @@ def test_a_job_that_fails_gives_its_exit_code(small_config, ray_head):
 
 @pytest.mark.parametrize(
     ("token", "message"),
-    [(None, "asks for a token, none was found"), ("wrong", "refused the token")],
+    [(None, "asks for a token, but none was found"), ("wrong", "refused the token")],
 )
 def test_a_client_without_the_token_is_refused(
     token, message, small_config, ray_head, monkeypatch, tmp_path

@@ -8,7 +8,7 @@ EXAMPLES = [
     InputError.missing_column("edges.parquet", "srx", ["src", "dst"]),
     InputError.null_value("edges.parquet", "src", row_group=1, row=7, count=3),
     GraphTooSmall.for_encoding(needed=10, found=3),
-    LeakFound.of(part="test", place="the training graph", count=2),
+    LeakFound.of(part="test", found_in="the training graph", count=2),
 ]
 
 

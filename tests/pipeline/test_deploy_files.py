@@ -39,13 +39,13 @@ def test_an_override_comes_after_the_cluster_file():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("workers: 3", "found workers, needed is the section `cluster:` alone"),
+        ("workers: 3", "found workers, the file must hold the section `cluster:` and nothing"),
         ("cluster: {worker: 3}", r"bad.yaml:1: cluster.worker: unknown key 'worker'.*'workers'"),
-        ("cluster: {workers: 3}\nname: x", "needed is the section `cluster:` alone"),
+        ("cluster: {workers: 3}\nname: x", "must hold the section `cluster:` and nothing else"),
         ("", "the file is empty"),
     ],
 )
-def test_mistakes_in_a_cluster_file_are_told_with_their_place(tmp_path, text, message):
+def test_mistakes_in_a_cluster_file_are_reported_with_their_line(tmp_path, text, message):
     file = tmp_path / "bad.yaml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=message):

@@ -10,8 +10,9 @@ import pytest
 import ray
 
 from peg_core.errors import InputError, PegError
-from workers.cluster import Cluster, ClusterSettings
-from workers.task_map import Shard, task_map
+from workers.cluster import Cluster
+from workers.cluster_settings import ClusterSettings
+from workers.task_map import Shard, TaskMap
 
 pytestmark = pytest.mark.ray
 
@@ -64,6 +65,10 @@ def sleep_long(folder: str) -> dict:
     return {}
 
 
+def task_map(cluster, task, shards, *, markers, **options):
+    return TaskMap(cluster, markers).map(task, shards, **options)
+
+
 def shards(values, **more):
     return [Shard(f"shard-{value}", {"value": value, **more}) for value in values]
 
@@ -94,6 +99,33 @@ def test_finished_shards_are_not_run_again(cluster, tmp_path):
     assert progress[-1] == (5, 5)
 
 
+def test_memory_is_counted_apart_from_results_also_of_finished_shards(cluster, tmp_path):
+    for _ in range(2):  # the second time all shards have their markers
+        tasks = TaskMap(cluster, tmp_path / "done")
+        results = tasks.map(double, shards(range(2), calls=str(tmp_path)))
+        assert results == [{"value": 0}, {"value": 2}]
+        assert 10**6 < tasks.peak_bytes < 10**11
+        assert tasks.retries == 0
+
+
+def test_a_shard_that_other_tasks_did_is_not_run(cluster, tmp_path):
+    calls = tmp_path / "calls"
+    calls.mkdir()
+    tasks = TaskMap(cluster, tmp_path / "done")
+    tasks.mark("shard-1", {"value": 100})
+    results = tasks.map(double, shards(range(2), calls=str(calls)))
+    assert results == [{"value": 0}, {"value": 100}]
+    assert [path.name.split("-")[0] for path in calls.iterdir()] == ["0"]
+
+
+def test_the_user_is_told_how_many_shards_are_done(cluster, tmp_path):
+    told = []
+    tasks = TaskMap(cluster, tmp_path / "done", lambda *said: told.append(said))
+    tasks.map(double, shards(range(2), calls=str(tmp_path)), note="doubling")
+    assert told[0] == (0, 2, "doubling")
+    assert told[-1] == (2, 2, "doubling")
+
+
 def test_an_error_of_a_task_arrives_as_it_is_and_its_shard_is_not_marked(cluster, tmp_path):
     with pytest.raises(InputError, match=r"^the third file is bad$"):
         task_map(cluster, fail_on_three, shards(range(5)), markers=tmp_path)
@@ -101,13 +133,10 @@ def test_an_error_of_a_task_arrives_as_it_is_and_its_shard_is_not_marked(cluster
 
 
 def test_a_task_whose_worker_is_killed_is_run_again(cluster, tmp_path):
-    (result,) = task_map(
-        cluster,
-        die_the_first_time,
-        [Shard("one", {"folder": str(tmp_path)})],
-        markers=tmp_path / "done",
-    )
+    tasks = TaskMap(cluster, tmp_path / "done")
+    (result,) = tasks.map(die_the_first_time, [Shard("one", {"folder": str(tmp_path)})])
     assert result["value"] == 1
+    assert tasks.retries == 1
     assert json.loads((tmp_path / "done" / "one.json").read_text())["value"] == 1
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +21,25 @@ from peg_core.encoding.spectral.normalised_operator import NormalisedOperator, r
 from peg_core.graph.graph_store import FloatArray, GraphStore
 from peg_core.kernels.thread_spans import one_blas_thread
 from peg_core.random_streams import random_stream
+from workers.artifact_ref import ArtifactRef
 from workers.distributed_encoding.graph_parts import GraphParts
 from workers.distributed_encoding.tiled_matrix import TiledMatrix, join_rows
-from workers.task_map import Result
 
 PURPOSE = "eigenmaps in tiles"
+
+
+class FilterResult(TypedDict):
+    """Columns multiplied with the adjacency."""
+
+    applications: int
+
+
+class MeasureResult(TypedDict):
+    """Eigenvalues of L and true residuals, and columns multiplied with the adjacency."""
+
+    values: list[float]
+    residuals: list[float]
+    applications: int
 
 
 @dataclass(frozen=True)
@@ -42,7 +57,7 @@ class ColumnPlan:
     factor: tuple[float, ...] = ()
 
 
-def draw_task(matrix: TiledMatrix, chunk: int, seed: int) -> Result:
+def draw_task(matrix: TiledMatrix, chunk: int, seed: int) -> dict[str, Any]:
     """Random rows to start from; they depend on (seed, chunk) alone."""
     rows = matrix.layout.rows(chunk)
     stream = random_stream(seed=seed, purpose=PURPOSE, shard=chunk)
@@ -53,18 +68,18 @@ def draw_task(matrix: TiledMatrix, chunk: int, seed: int) -> Result:
 
 
 def filter_task(
-    component: Path,
+    component: ArtifactRef[GraphStore],
     chebyshev: ChebyshevFilter,
     before: TiledMatrix,
     filtered: TiledMatrix,
     image: TiledMatrix,
     block: int,
     kind: str,
-) -> Result:
+) -> FilterResult:
     """Filter a column block, and multiply the result with N once more.
 
     Args:
-        component: Graph store of the component.
+        component: The component.
         chebyshev: The filter.
         before: The columns to filter.
         filtered, image: Where the filtered columns and their products with N go.
@@ -72,7 +87,7 @@ def filter_task(
         kind: "float32" or "float64".
     """
     with one_blas_thread():
-        operator = NormalisedOperator(GraphStore.open(component), kind)
+        operator = NormalisedOperator(component.open(), kind)
         columns = before.read_block(block, kind)
         workspace = np.empty_like(columns)
         result = chebyshev.apply(operator, columns, workspace)
@@ -89,7 +104,7 @@ def filter_task(
 
 def gram_task(
     columns: TiledMatrix, image: TiledMatrix, chunk: int, first: int, out: Path
-) -> Result:
+) -> dict[str, Any]:
     """A chunk's share of ``Y^T Y_active`` and ``Y^T N Y_active``, [2, columns, active].
 
     Args:
@@ -115,7 +130,7 @@ def gram_task(
 
 def rotate_task(
     columns: TiledMatrix, rotated: TiledMatrix, rotation: Path, chunk: int, first: int, kind: str
-) -> Result:
+) -> dict[str, Any]:
     """Turn a chunk of filtered columns into Ritz vectors.
 
     Args:
@@ -140,11 +155,11 @@ def rotate_task(
 
 
 def measure_task(
-    component: Path, vectors: TiledMatrix, block: int, count: int, kind: str
-) -> Result:
+    component: ArtifactRef[GraphStore], vectors: TiledMatrix, block: int, count: int, kind: str
+) -> MeasureResult:
     """Eigenvalues of L and true residuals of the first ``count`` columns of a block."""
     with one_blas_thread():
-        operator = NormalisedOperator(GraphStore.open(component), kind)
+        operator = NormalisedOperator(component.open(), kind)
         columns = vectors.read_block(block, kind)[:, :count]
         values, residuals = rayleigh_quotients(operator, columns)
     return {
@@ -162,7 +177,7 @@ def place_task(
     rest: ColumnPlan,
     unit_rows: bool,
     out: Path,
-) -> Result:
+) -> dict[str, Any]:
     """Write the positions of a range of nodes into the file of all positions.
 
     Args:
@@ -217,7 +232,7 @@ def _large_columns(
         if source >= 0:
             out[:, number] = values[:, source]
             continue
-        piece = GraphStore.open(parts.component).csr_slice(rows.start, rows.stop)
+        piece = parts.component.open().csr_slice(rows.start, rows.stop)
         out[:, number] = np.sqrt(GraphStore(*piece).weighted_degrees / parts.volume)
     out *= np.array(plan.factor, dtype=np.float32)
     return out

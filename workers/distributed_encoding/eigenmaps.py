@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,19 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.atomic_file import atomic_path, write_json
+from peg_core.atomic_file import atomic_path
 from peg_core.encoding.laplacian_eigenmaps import AUTO, LaplacianEigenmaps
 from peg_core.encoding.spectral.chebyshev_subspace import OVERSAMPLING
 from peg_core.encoding.spectral.eigengap import choose_dimensions
 from peg_core.encoding.spectral.solver import FLOAT32_TOLERANCE
 from peg_core.encoding.spectral.spectrum import Spectrum
 from peg_core.mapped_array import new_mapped_array
-from workers.cluster import Cluster, ClusterSettings
+from workers.cluster_settings import ClusterSettings
 from workers.distributed_encoding.eigenmap_tasks import ColumnPlan, place_task
-from workers.distributed_encoding.graph_parts import GraphParts, prepare_task, widest
-from workers.distributed_encoding.subspace_iteration import IterationState, SubspaceIteration, Tell
+from workers.distributed_encoding.encoding_steps import EncodingSteps
+from workers.distributed_encoding.graph_parts import GraphParts, RestResult, prepare_task, widest
+from workers.distributed_encoding.subspace_iteration import IterationState, SubspaceIteration
 from workers.distributed_encoding.tiled_matrix import TiledMatrix, TileLayout
-from workers.task_map import Shard, task_map
+from workers.task_map import Shard, TaskMap
 from workers.tasks.encode import EncodeRequest, num_nodes
 
 NULL_VECTOR = -1
@@ -75,77 +75,48 @@ def is_large(settings: ClusterSettings, request: EncodeRequest) -> bool:
 
 
 def encode_large(
-    cluster: Cluster,
-    request: EncodeRequest,
-    *,
-    work: Path,
-    marker: Path,
-    sizes: TileSizes = TILE_SIZES,
-    tell: Tell = lambda _, __: None,
+    tasks: TaskMap, request: EncodeRequest, *, work: Path, sizes: TileSizes = TILE_SIZES
 ) -> None:
     """Encode a graph by tasks on tiles; a graph of small components is left alone.
 
     Args:
-        cluster: Where tasks run.
+        tasks: Of the stage; gets the mark of the encoding when everything is done.
         request: Laplacian eigenmaps of a graph.
         work: Folder for tiles, removed at the end.
-        marker: Gets the result of ``encode_task``, when everything is done.
         sizes: How large the tasks are.
-        tell: Hears how far it is.
     """
-    if marker.exists():
+    steps = EncodingSteps(tasks, request, work)
+    if steps.is_done:
         return
-    above = cluster.settings.distribute_encoding_above
+    above = tasks.settings.distribute_encoding_above
     arguments = {"request": request, "folder": work, "chunk_rows": sizes.rows, "above": above}
-    (prepared,) = task_map(
-        cluster,
-        prepare_task,
-        [Shard("prepare", arguments)],
-        markers=work / "done",
-        on_progress=lambda progress: tell("components", progress),
-    )
-    if not prepared["distributed"]:
-        shutil.rmtree(work)
+    (prepared,) = steps.map("components", prepare_task, [Shard("prepare", arguments)])
+    if prepared["distributed"] is False:
+        steps.leave()
         return
     encoder = LaplacianEigenmaps(**request.parameters)
-    parts = GraphParts.from_result(work, prepared)
-    iteration = _iteration(cluster, encoder, parts, request.seed, sizes, tell)
+    parts = GraphParts.from_result(request, work, prepared)
+    iteration = _iteration(steps, encoder, parts, sizes)
     state = iteration.run()
     columns, dimensions = _choose_columns(encoder, parts, state)
-    peak = _place(
-        cluster, encoder, parts, iteration.vectors(state), columns, dimensions, request.out, tell
-    )
-    result = {
-        "report": _describe(encoder, parts, state, columns, dimensions),
-        "leaks": prepared["leaks"],
-        "edges": prepared["edges"],
-        "peak_memory_bytes": max(peak, state.peak_memory_bytes, prepared["peak_memory_bytes"]),
-    }
-    write_json(marker, result)
-    shutil.rmtree(work)
+    _place(steps, encoder, parts, iteration.vectors(state), columns, dimensions)
+    report = _describe(encoder, parts, state, columns, dimensions)
+    steps.finish({"report": report, "leaks": prepared["leaks"], "edges": prepared["edges"]})
 
 
 def _iteration(
-    cluster: Cluster,
-    encoder: LaplacianEigenmaps,
-    parts: GraphParts,
-    seed: int,
-    sizes: TileSizes,
-    tell: Tell,
+    steps: EncodingSteps, encoder: LaplacianEigenmaps, parts: GraphParts, sizes: TileSizes
 ) -> SubspaceIteration:
     count = round(OVERSAMPLING * (parts.wanted + parts.extra))
     count = min(count, parts.large_bounds[-1] - 1)
     return SubspaceIteration(
-        cluster=cluster,
+        steps=steps,
         component=parts.component,
-        folder=parts.folder,
         layout=TileLayout(parts.large_bounds, count, sizes.columns),
         wanted=parts.wanted,
         extra=parts.extra,
         tolerance=encoder.tolerance,
         kind="float32" if encoder.tolerance >= FLOAT32_TOLERANCE else "float64",
-        seed=seed,
-        tell=tell,
     )
 
 
@@ -176,7 +147,7 @@ def _choose_columns(
 
 def merge_columns(
     state: IterationState,
-    rest: dict[str, Any],
+    rest: RestResult,
     *,
     dimensions: int,
     null_vector: bool,
@@ -221,17 +192,15 @@ def merge_columns(
 
 
 def _place(
-    cluster: Cluster,
+    steps: EncodingSteps,
     encoder: LaplacianEigenmaps,
     parts: GraphParts,
     vectors: TiledMatrix,
     columns: MergedColumns,
     dimensions: int,
-    out: Path,
-    tell: Tell,
-) -> int:
-    """Write the positions range by range of nodes; returns the memory of the largest task."""
-    file = parts.folder / "positions.npy"
+) -> None:
+    """Write the positions range by range of nodes."""
+    file, out = steps.work / "positions.npy", steps.request.file
     if not (file.exists() or out.exists()):
         with atomic_path(file) as temporary:
             shape = (parts.num_nodes, dimensions)
@@ -251,17 +220,11 @@ def _place(
         "out": file,
     }
     chunks = range(len(parts.node_bounds) - 1)
-    results = task_map(
-        cluster,
-        place_task,
-        [Shard(f"place-{chunk:05d}", {**arguments, "chunk": chunk}) for chunk in chunks],
-        markers=parts.folder / "done",
-        on_progress=lambda progress: tell("positions", progress),
-    )
+    shards = [Shard(f"place-{chunk:05d}", {**arguments, "chunk": chunk}) for chunk in chunks]
+    steps.map("positions", place_task, shards)
     if file.exists():  # else a run that was killed here has moved it
         out.parent.mkdir(parents=True, exist_ok=True)
         os.replace(file, out)
-    return max(result["peak_memory_bytes"] for result in results)
 
 
 def column_plan(

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from peg_core.atomic_file import atomic_path, write_array
-from peg_core.encoding.parameter_checks import require_walkable
-from peg_core.graph.graph_store import FloatArray
+from peg_core.encoding.parameter_checks import require_encodable
+from peg_core.graph.graph_store import FloatArray, GraphStore
 from peg_core.mapped_array import new_mapped_array
 from peg_core.splits.split_store import NO_FOLD
-from workers.cluster import Cluster
-from workers.distributed_encoding.subspace_iteration import Tell
-from workers.task_map import Result, Shard, task_map
-from workers.tasks.encode import EncodeRequest, open_graph
+from workers.artifact_ref import ArtifactRef
+from workers.distributed_encoding.encoding_steps import EncodingSteps
+from workers.task_map import Shard
+from workers.tasks.encode import EncodeRequest, EncodeResult, open_graph
+
+
+class KeptResult(TypedDict):
+    """What was found about a graph: leaked links, edges, ranges, sum of its degrees."""
+
+    leaks: dict[str, int]
+    edges: int
+    bounds: list[int]
+    volume: float
 
 
 @dataclass(frozen=True)
@@ -24,20 +33,19 @@ class EncodedGraph:
     """What :func:`keep_graph_task` found.
 
     Args:
-        graph: Graph store.
+        graph: The graph.
         degrees: File of the weighted degrees, float64, [num_nodes].
         bounds: Nodes at which ranges begin, and the end; they depend on the graph alone.
         volume: Sum of the weighted degrees.
-        num_edges, leaks, peak_memory_bytes: For the result of the encoding.
+        num_edges, leaks: For the result of the encoding.
     """
 
-    graph: Path
+    graph: ArtifactRef[GraphStore]
     degrees: Path
     bounds: tuple[int, ...]
     volume: float
     num_edges: int
     leaks: dict[str, int]
-    peak_memory_bytes: int
 
     @property
     def num_nodes(self) -> int:
@@ -50,56 +58,49 @@ class EncodedGraph:
     def rows(self, number: int) -> slice:
         return slice(self.bounds[number], self.bounds[number + 1])
 
-    def result(self, report: dict[str, Any], peak_memory_bytes: int) -> Result:
+    def result(self, report: dict[str, Any]) -> EncodeResult:
         """What ``encode_task`` would have returned."""
-        return {
-            "report": report,
-            "leaks": self.leaks,
-            "edges": self.num_edges,
-            "peak_memory_bytes": max(peak_memory_bytes, self.peak_memory_bytes),
-        }
+        return {"report": report, "leaks": self.leaks, "edges": self.num_edges}
 
 
-def keep_graph(
-    cluster: Cluster, request: EncodeRequest, work: Path, *, rows: int, entries: int, tell: Tell
-) -> EncodedGraph:
+def is_kept(request: EncodeRequest) -> bool:
+    """Whether the graph to encode is on disk; one without a fold is not."""
+    return request.split is None or request.fold == NO_FOLD
+
+
+def kept_graph(request: EncodeRequest, folder: Path) -> ArtifactRef[GraphStore]:
+    """Where tasks find the graph to encode."""
+    if is_kept(request):
+        return request.message_graph
+    return ArtifactRef.of_folder(folder / "graph", GraphStore)
+
+
+def keep_graph(steps: EncodingSteps, *, rows: int, entries: int) -> EncodedGraph:
     """Cut a graph into ranges of at most about ``rows`` nodes and ``entries`` neighbours."""
+    request, work = steps.request, steps.work
     arguments = {"request": request, "folder": work, "rows": rows, "entries": entries}
-    (found,) = task_map(
-        cluster,
-        keep_graph_task,
-        [Shard("graph", arguments)],
-        markers=work / "done",
-        on_progress=lambda progress: tell("graph", progress),
-    )
+    (found,) = steps.map("graph", keep_graph_task, [Shard("graph", arguments)])
     return EncodedGraph(
-        graph=Path(found["graph"]),
+        graph=kept_graph(request, work),
         degrees=work / "degrees.npy",
         bounds=tuple(found["bounds"]),
         volume=found["volume"],
         num_edges=found["edges"],
         leaks=found["leaks"],
-        peak_memory_bytes=found["peak_memory_bytes"],
     )
 
 
-def keep_graph_task(request: EncodeRequest, folder: Path, rows: int, entries: int) -> Result:
+def keep_graph_task(request: EncodeRequest, folder: Path, rows: int, entries: int) -> KeptResult:
     """Show a graph to be free of held-out links, and keep it where it is not kept yet."""
     graph, leaks = open_graph(request)
-    require_walkable(graph)
-    if request.split is None and request.graph is not None:
-        path = request.graph
-    elif request.split is not None and request.fold == NO_FOLD:
-        path = request.split / "train_graph"
-    else:
-        path = folder / "graph"
-        graph.save(path)
+    require_encodable(graph)
+    if not is_kept(request):
+        graph.save(kept_graph(request, folder).folder)
     degrees = graph.weighted_degrees
     write_array(folder / "degrees.npy", degrees)
     work = graph.indptr / entries + np.arange(graph.num_nodes + 1) / rows
     inner = np.searchsorted(work, np.arange(1, work[-1]))
     return {
-        "graph": str(path),
         "leaks": leaks,
         "edges": graph.num_edges,
         "bounds": np.unique([0, *inner.tolist(), graph.num_nodes]).tolist(),

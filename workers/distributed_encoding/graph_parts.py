@@ -4,20 +4,53 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from peg_core.atomic_file import write_array
-from peg_core.encoding.laplacian_eigenmaps import AUTO, LaplacianEigenmaps, WeightNotPositive
+from peg_core.encoding.laplacian_eigenmaps import AUTO, LaplacianEigenmaps
+from peg_core.encoding.parameter_checks import WeightNotPositive
 from peg_core.encoding.spectral.component_spectra import induced_component
 from peg_core.encoding.spectral.solver import is_dense
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
-from peg_core.splits.split_store import NO_FOLD
-from workers.task_map import Result
+from workers.artifact_ref import ArtifactRef
+from workers.distributed_encoding.encoded_graph import is_kept
 from workers.tasks.encode import EncodeRequest, open_graph
+
+
+class RestResult(TypedDict):
+    """What is known of the smaller components beside their eigenvectors."""
+
+    eigenvalues: list[float]
+    residuals: list[float]
+    solvers: list[str]
+    applications: int
+
+
+class PartsResult(TypedDict):
+    """The fields of :class:`GraphParts`, leaked links and edges of the graph."""
+
+    distributed: Literal[True]
+    leaks: dict[str, int]
+    edges: int
+    num_nodes: int
+    node_bounds: list[int]
+    large_bounds: list[int]
+    rest_bounds: list[int]
+    volume: float
+    wanted: int
+    extra: int
+    counts: dict[str, int]
+    rest: RestResult
+
+
+class OneTaskResult(TypedDict):
+    """One task suffices for the whole graph."""
+
+    distributed: Literal[False]
 
 
 @dataclass(frozen=True)
@@ -29,7 +62,7 @@ class GraphParts:
     Args:
         folder: Holds ``large-nodes.npy``, ``rest-nodes.npy`` (nodes of the graph, one per
             row) and ``rest-vectors.npy``, [rest rows, dimensions].
-        component: Graph store of the largest component.
+        component: The largest component.
         num_nodes: Of the whole graph.
         node_bounds: Nodes at which chunks begin, and the end, [chunks + 1].
         large_bounds, rest_bounds: The same as rows of the two parts.
@@ -40,7 +73,7 @@ class GraphParts:
     """
 
     folder: Path
-    component: Path
+    component: ArtifactRef[GraphStore]
     num_nodes: int
     node_bounds: tuple[int, ...]
     large_bounds: tuple[int, ...]
@@ -49,14 +82,15 @@ class GraphParts:
     wanted: int
     extra: int
     counts: dict[str, int]
-    rest: dict[str, Any]
+    rest: RestResult
 
     @classmethod
-    def from_result(cls, folder: Path, result: Result) -> GraphParts:
+    def from_result(cls, request: EncodeRequest, folder: Path, result: PartsResult) -> GraphParts:
         """Read back the marker of :func:`prepare_task`."""
+        connected = result["large_bounds"][-1] == result["num_nodes"]
         return cls(
             folder=folder,
-            component=Path(result["component"]),
+            component=component_ref(request, folder, connected=connected),
             num_nodes=result["num_nodes"],
             node_bounds=tuple(result["node_bounds"]),
             large_bounds=tuple(result["large_bounds"]),
@@ -76,7 +110,9 @@ def widest(encoder: LaplacianEigenmaps) -> LaplacianEigenmaps:
     return replace(encoder, dimensions=encoder.largest_dimensions)
 
 
-def prepare_task(request: EncodeRequest, folder: Path, chunk_rows: int, above: int) -> Result:
+def prepare_task(
+    request: EncodeRequest, folder: Path, chunk_rows: int, above: int
+) -> PartsResult | OneTaskResult:
     """Take a graph apart, and solve all but its largest component.
 
     Args:
@@ -86,8 +122,7 @@ def prepare_task(request: EncodeRequest, folder: Path, chunk_rows: int, above: i
         above: Nodes the largest component must have more than.
 
     Returns:
-        The fields of :class:`GraphParts`; ``{"distributed": False}`` where one task
-        suffices for the whole graph.
+        What was found, unless one task suffices for the whole graph.
     """
     encoder = widest(LaplacianEigenmaps(**request.parameters))
     graph, leaks = open_graph(request)
@@ -103,6 +138,9 @@ def prepare_task(request: EncodeRequest, folder: Path, chunk_rows: int, above: i
         return {"distributed": False}
     rest = np.flatnonzero(~inside & (graph.degrees > 0)).astype(np.int64)
     component = induced_component(graph, large)
+    reference = component_ref(request, folder, connected=component is graph)
+    if reference != request.message_graph:
+        component.save(reference.folder)
     cuts = [*range(0, graph.num_nodes, chunk_rows), graph.num_nodes]
     write_array(folder / "large-nodes.npy", large)
     write_array(folder / "rest-nodes.npy", rest)
@@ -110,7 +148,6 @@ def prepare_task(request: EncodeRequest, folder: Path, chunk_rows: int, above: i
         "distributed": True,
         "leaks": leaks,
         "edges": graph.num_edges,
-        "component": str(_keep_component(request, graph, component, folder)),
         "num_nodes": graph.num_nodes,
         "node_bounds": cuts,
         "large_bounds": np.searchsorted(large, cuts).tolist(),
@@ -135,16 +172,13 @@ def _eigenpairs_to_find(encoder: LaplacianEigenmaps, zeros: int) -> tuple[int, i
     return (dimensions - taken, 1) if taken < dimensions else (0, 0)
 
 
-def _keep_component(
-    request: EncodeRequest, graph: GraphStore, component: GraphStore, folder: Path
-) -> Path:
-    """A path under which tasks find the component; a connected graph is not copied."""
-    if component is graph and request.split is None and request.graph is not None:
-        return request.graph
-    if component is graph and request.split is not None and request.fold == NO_FOLD:
-        return request.split / "train_graph"
-    component.save(folder / "component")
-    return folder / "component"
+def component_ref(
+    request: EncodeRequest, folder: Path, *, connected: bool
+) -> ArtifactRef[GraphStore]:
+    """Where tasks find the component; a connected graph is not copied if it is kept already."""
+    if connected and is_kept(request):
+        return request.message_graph
+    return ArtifactRef.of_folder(folder / "component", GraphStore)
 
 
 def _solve_rest(
@@ -153,7 +187,7 @@ def _solve_rest(
     nodes: npt.NDArray[np.int64],
     seed: int,
     folder: Path,
-) -> dict[str, Any]:
+) -> RestResult:
     """Eigenvectors of the smaller components, scaled only where each has its own scale."""
     if encoder.components == "largest" or len(nodes) == 0:
         return {"eigenvalues": [], "residuals": [], "solvers": [], "applications": 0}

@@ -1,4 +1,4 @@
-"""Which encodings of large graphs are computed by all workers together."""
+"""Which encodings of large graphs are computed by tasks on their parts."""
 
 from __future__ import annotations
 
@@ -6,28 +6,36 @@ from pathlib import Path
 from typing import Protocol
 
 from peg_core.encoding.deepwalk import DeepWalk
-from workers.cluster import Cluster, ClusterSettings
+from workers.cluster_settings import ClusterSettings
 from workers.distributed_encoding.eigenmaps import encode_large, is_large
 from workers.distributed_encoding.netsmf import encode_large_netsmf
 from workers.distributed_encoding.skip_gram_tasks import encode_large_skip_gram
-from workers.distributed_encoding.subspace_iteration import Tell
+from workers.task_map import TaskMap
 from workers.tasks.encode import EncodeRequest, num_nodes
+
+# Nodes above which walks are trained, and sampled matrices factorised, in shards. That gives
+# other numbers than one task does, so it is fixed: no cluster setting may change a result.
+SHARDED_ABOVE_NODES = 2_000_000
 
 
 class LargeEncoder(Protocol):
-    """Encodes one graph by tasks on its parts."""
+    """Encodes one graph by tasks on its parts, and marks it in the stage's own folder.
 
-    def __call__(
-        self, cluster: Cluster, request: EncodeRequest, *, work: Path, marker: Path, tell: Tell
-    ) -> None: ...
+    A graph that it leaves to one task gets no mark.
+    """
+
+    def __call__(self, tasks: TaskMap, request: EncodeRequest, *, work: Path) -> None: ...
 
 
 def large_encoder(settings: ClusterSettings, request: EncodeRequest) -> LargeEncoder | None:
-    """How a graph is encoded by all workers; None where one task does it."""
+    """How a graph is encoded by tasks on its parts; None where one task does it.
+
+    The settings count for eigenmaps alone, which are the same up to rotation and tolerance.
+    """
     if request.kind == "le":
         return encode_large if is_large(settings, request) else None
     nodes = num_nodes(request)
-    if settings.workers == 1 or nodes <= settings.distribute_encoding_above:
+    if nodes <= SHARDED_ABOVE_NODES:
         return None
     if request.kind == "node2vec":
         return encode_large_skip_gram

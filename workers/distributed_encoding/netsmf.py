@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.atomic_file import write_array, write_json
+from peg_core.atomic_file import write_array
 from peg_core.encoding.deepwalk import DeepWalk
 from peg_core.encoding.walks.randomised_svd import (
     ROUNDS,
@@ -20,9 +21,9 @@ from peg_core.encoding.walks.randomised_svd import (
     num_columns,
 )
 from peg_core.graph.graph_store import index_dtype
-from workers.cluster import Cluster
 from workers.distributed_encoding.eigenmap_tasks import draw_task, gram_task, rotate_task
 from workers.distributed_encoding.encoded_graph import EncodedGraph, create_array, keep_graph
+from workers.distributed_encoding.encoding_steps import EncodingSteps
 from workers.distributed_encoding.netsmf_tasks import (
     join_task,
     merge_task,
@@ -31,9 +32,8 @@ from workers.distributed_encoding.netsmf_tasks import (
     propagate_task,
     sample_task,
 )
-from workers.distributed_encoding.subspace_iteration import Tell
 from workers.distributed_encoding.tiled_matrix import TiledMatrix, TileLayout
-from workers.task_map import Result, Shard, Task, task_map
+from workers.task_map import Result, Shard, TaskMap
 from workers.tasks.encode import EncodeRequest
 
 Array = npt.NDArray[np.float64]
@@ -58,59 +58,57 @@ RANGE_SIZES = RangeSizes()
 
 
 def encode_large_netsmf(
-    cluster: Cluster,
-    request: EncodeRequest,
-    *,
-    work: Path,
-    marker: Path,
-    tell: Tell = lambda _, __: None,
-    sizes: RangeSizes = RANGE_SIZES,
+    tasks: TaskMap, request: EncodeRequest, *, work: Path, sizes: RangeSizes = RANGE_SIZES
 ) -> None:
     """Encode a graph by ranges of its nodes; one without edges is left to one task.
 
-    The arguments are those of ``large_eigenmaps.encode_large``.
+    Args:
+        tasks: Of the stage; gets the mark of the encoding when everything is done.
+        request: DeepWalk of a graph, with solver netsmf.
+        work: Folder for samples, matrix and tiles, removed at the end.
+        sizes: How large the tasks are; a part of the result, as the seed is.
     """
-    if marker.exists():
+    steps = EncodingSteps(tasks, request, work)
+    if steps.is_done:
         return
     encoder = DeepWalk(**request.parameters)
     entries = max(sizes.samples // (encoder.window * encoder.samples), 1)
-    kept = keep_graph(cluster, request, work, rows=sizes.rows, entries=entries, tell=tell)
+    kept = keep_graph(steps, rows=sizes.rows, entries=entries)
     if kept.num_edges == 0:
-        shutil.rmtree(work)
+        steps.leave()
         return
-    run = LargeNetsmf(cluster, encoder, kept, request.seed, work, sizes.columns, tell)
+    run = LargeNetsmf(steps, encoder, kept, sizes.columns)
     entries = run.build_matrix()
     values, vectors = run.factorise()
     chosen = largest_values(values, min(encoder.dimensions, kept.num_nodes))
-    peak = run.place(vectors, values, chosen, request.out)
+    run.place(vectors, values, chosen)
     report = encoder.describe("netsmf", entries, np.abs(values[chosen]), kept.num_nodes)
-    write_json(marker, kept.result({**report, "distributed": True}, peak))
-    shutil.rmtree(work)
+    steps.finish(kept.result({**report, "distributed": True}))
 
 
-@dataclass
+@dataclass(frozen=True)
 class LargeNetsmf:
-    """The steps; each leaves markers in ``work``, so that a killed run goes on.
+    """Each step leaves marks in the work folder, so that a killed run goes on.
 
     Args:
-        cluster: Where tasks run.
+        steps: Maps the tasks.
         encoder: With solver netsmf.
         kept: The graph.
-        seed: Of the run.
-        work: Folder for samples, matrix and tiles.
         width: Columns of a block.
-        tell: Hears how far it is.
-        peak_memory_bytes: Of the largest task so far.
     """
 
-    cluster: Cluster
+    steps: EncodingSteps
     encoder: DeepWalk
     kept: EncodedGraph
-    seed: int
-    work: Path
     width: int
-    tell: Tell
-    peak_memory_bytes: int = 0
+
+    @property
+    def work(self) -> Path:
+        return self.steps.work
+
+    @property
+    def seed(self) -> int:
+        return self.steps.request.seed
 
     def build_matrix(self) -> int:
         """Sample, sum and join; returns the entries of the matrix."""
@@ -174,15 +172,15 @@ class LargeNetsmf:
         values = np.load(found)
         return values, after
 
-    def place(self, vectors: TiledMatrix, values: Array, chosen: Any, out: Path) -> int:
-        """Write the positions; returns the memory of the largest task."""
+    def place(self, vectors: TiledMatrix, values: Array, chosen: npt.NDArray[np.int64]) -> None:
+        """Write the positions."""
         if self.encoder.propagate:
             smooth = replace(vectors, folders=(self.work / "smooth",) * len(vectors.folders))
             shared: dict[str, Any] = {"graph": self.kept.graph, "before": vectors, "after": smooth}
             blocks = vectors.layout.blocks
             self._map("propagate", propagate_task, blocks, shared, key="block")
             vectors = smooth
-        file = self.work / "positions.npy"
+        file, out = self.work / "positions.npy", self.steps.request.file
         if not out.exists():
             create_array(file, (self.kept.num_nodes, self.encoder.dimensions), np.float32)
         shared = {
@@ -197,12 +195,11 @@ class LargeNetsmf:
         if file.exists():  # else a run that was killed here has moved it
             out.parent.mkdir(parents=True, exist_ok=True)
             os.replace(file, out)
-        return self.peak_memory_bytes
 
     def _map(
         self,
         name: str,
-        task: Task,
+        task: Callable[..., Result],
         numbers: range,
         shared: dict[str, Any],
         *,
@@ -217,13 +214,4 @@ class LargeNetsmf:
             )
             for number in numbers
         ]
-        results = task_map(
-            self.cluster,
-            task,
-            shards,
-            markers=self.work / "done",
-            on_progress=lambda progress: self.tell(name, progress),
-        )
-        peaks = [result["peak_memory_bytes"] for result in results]
-        self.peak_memory_bytes = max(self.peak_memory_bytes, *peaks)
-        return results
+        return self.steps.map(name, task, shards)

@@ -8,6 +8,7 @@ turned, sorted by the other end, and each range of rows takes its slices from al
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, TypedDict
 
 import numpy as np
 import scipy.sparse
@@ -20,9 +21,15 @@ from peg_core.encoding.walks.randomised_svd import SparseMatrix
 from peg_core.encoding.walks.spectral_propagation import propagate_block
 from peg_core.graph.graph_store import GraphStore
 from peg_core.kernels.thread_spans import one_blas_thread
+from workers.artifact_ref import ArtifactRef
 from workers.distributed_encoding.encoded_graph import EncodedGraph, write_range
 from workers.distributed_encoding.tiled_matrix import TiledMatrix, join_rows
-from workers.task_map import Result
+
+
+class EntriesResult(TypedDict):
+    """How many entries were written."""
+
+    entries: int
 
 
 def range_folder(folder: Path, number: int) -> Path:
@@ -31,9 +38,9 @@ def range_folder(folder: Path, number: int) -> Path:
 
 def sample_task(
     kept: EncodedGraph, encoder: DeepWalk, seed: int, number: int, folder: Path
-) -> Result:
+) -> EntriesResult:
     """Sample the rows of a range; write what was seen by row, and again by what was seen."""
-    graph = GraphStore.open(kept.graph)
+    graph = kept.graph.open()
     rows = kept.rows(number)
     window, samples = encoder.window, encoder.samples
     found = sample_rows(graph, rows, window=window, samples=samples, seed=seed)
@@ -55,7 +62,7 @@ def sample_task(
     return {"entries": len(values)}
 
 
-def merge_task(kept: EncodedGraph, number: int, samples: Path, folder: Path) -> Result:
+def merge_task(kept: EncodedGraph, number: int, samples: Path, folder: Path) -> EntriesResult:
     """Sum both directions of a range of rows, and take the logarithm."""
     rows = kept.rows(number)
     home = range_folder(samples, number)
@@ -68,12 +75,12 @@ def merge_task(kept: EncodedGraph, number: int, samples: Path, folder: Path) -> 
         )
     ]
     for other in kept.ranges:
-        place = range_folder(samples, other)
-        bounds = np.load(place / "turned-bounds.npy")
+        others = range_folder(samples, other)
+        bounds = np.load(others / "turned-bounds.npy")
         span = slice(bounds[number], bounds[number + 1])
         if span.start < span.stop:
             names = ("turned-rows", "turned-columns", "turned-values")
-            pieces = [np.load(place / f"{name}.npy", mmap_mode="r")[span] for name in names]
+            pieces = [np.load(others / f"{name}.npy", mmap_mode="r")[span] for name in names]
             own.append((pieces[0] - rows.start, pieces[1], pieces[2]))
     row, column, value = (np.concatenate(pieces) for pieces in zip(*own, strict=True))
     shape = (rows.stop - rows.start, kept.num_nodes)
@@ -94,8 +101,10 @@ def merge_task(kept: EncodedGraph, number: int, samples: Path, folder: Path) -> 
     return {"entries": len(matrix.data)}
 
 
-def join_task(kept: EncodedGraph, number: int, first: int, parts: Path, matrix: Path) -> Result:
-    """Copy the rows of a range to their place in the whole matrix; ``first`` is its entry."""
+def join_task(
+    kept: EncodedGraph, number: int, first: int, parts: Path, matrix: Path
+) -> dict[str, Any]:
+    """Copy the rows of a range into the whole matrix, from entry ``first`` on."""
     home = range_folder(parts, number)
     indptr = np.load(home / "indptr.npy")
     write_range(matrix / "indptr.npy", kept.rows(number).start + 1, first + indptr[1:])
@@ -106,7 +115,7 @@ def join_task(kept: EncodedGraph, number: int, first: int, parts: Path, matrix: 
 
 def multiply_task(
     matrix: Path, before: TiledMatrix, product: TiledMatrix, image: TiledMatrix, block: int
-) -> Result:
+) -> dict[str, Any]:
     """Multiply a column block with the matrix once, and once more."""
     stored = GraphStore.open(matrix)
     values = stored.weights if stored.weights is not None else np.zeros(0, np.float32)
@@ -120,11 +129,13 @@ def multiply_task(
     return {}
 
 
-def propagate_task(graph: Path, before: TiledMatrix, after: TiledMatrix, block: int) -> Result:
+def propagate_task(
+    graph: ArtifactRef[GraphStore], before: TiledMatrix, after: TiledMatrix, block: int
+) -> dict[str, Any]:
     """Smooth a column block along the graph."""
     columns = before.read_block(block, np.float32)
     with one_blas_thread():
-        after.write_block(block, propagate_block(GraphStore.open(graph), columns))
+        after.write_block(block, propagate_block(graph.open(), columns))
     return {}
 
 
@@ -136,7 +147,7 @@ def place_task(
     factors: tuple[float, ...],
     rows: str,
     out: Path,
-) -> Result:
+) -> dict[str, Any]:
     """Write the positions of a range of nodes into the file of all positions.
 
     Args:

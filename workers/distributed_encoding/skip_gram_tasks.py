@@ -8,12 +8,13 @@ the memory of every task: that is the limit of this method.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
-from peg_core.atomic_file import write_array, write_json
+from peg_core.atomic_file import write_array
 from peg_core.encoding import ENCODERS
 from peg_core.encoding.deepwalk import DeepWalk
 from peg_core.encoding.node2vec import Node2Vec
@@ -21,11 +22,10 @@ from peg_core.encoding.row_length import place_rows
 from peg_core.encoding.walks.skip_gram import Tables
 from peg_core.encoding.walks.walk_encoding import describe_training
 from peg_core.encoding.walks.walk_training import TrainingState, WalkTraining, start_tables
-from peg_core.graph.graph_store import FloatArray, GraphStore
-from workers.cluster import Cluster
+from peg_core.graph.graph_store import FloatArray
 from workers.distributed_encoding.encoded_graph import EncodedGraph, keep_graph
-from workers.distributed_encoding.subspace_iteration import Tell
-from workers.task_map import Result, Shard, task_map
+from workers.distributed_encoding.encoding_steps import EncodingSteps
+from workers.task_map import Result, Shard, TaskMap
 from workers.tasks.encode import EncodeRequest
 
 # Fixed, so that the result does not depend on the number of workers.
@@ -37,6 +37,18 @@ TABLES = ("inputs", "outputs")
 SkipGramEncoder = DeepWalk | Node2Vec
 
 
+class TrainResult(TypedDict):
+    """Mean loss of a pass over one shard."""
+
+    loss: float
+
+
+class PlaceResult(TypedDict):
+    """The encoder's report."""
+
+    report: dict[str, Any]
+
+
 def skip_gram_encoder(request: EncodeRequest) -> SkipGramEncoder:
     encoder = ENCODERS[request.kind](**request.parameters)
     assert isinstance(encoder, SkipGramEncoder)
@@ -44,40 +56,32 @@ def skip_gram_encoder(request: EncodeRequest) -> SkipGramEncoder:
 
 
 def encode_large_skip_gram(
-    cluster: Cluster,
-    request: EncodeRequest,
-    *,
-    work: Path,
-    marker: Path,
-    tell: Tell = lambda _, __: None,
-    shards: int = SHARDS,
+    tasks: TaskMap, request: EncodeRequest, *, work: Path, shards: int = SHARDS
 ) -> None:
     """Encode a graph by shards of its starts; one without edges is left to one task.
 
-    The arguments are those of ``large_eigenmaps.encode_large``.
+    Args:
+        tasks: Of the stage; gets the mark of the encoding when everything is done.
+        request: Encoding of a graph by training on walks.
+        work: Folder for tables, removed at the end.
+        shards: Shards of the starts; a part of the result, as the seed is.
     """
-    if marker.exists():
+    steps = EncodingSteps(tasks, request, work)
+    if steps.is_done:
         return
     encoder = skip_gram_encoder(request)
     huge = 2**62  # one range: tables are not cut
-    kept = keep_graph(cluster, request, work, rows=huge, entries=huge, tell=tell)
+    kept = keep_graph(steps, rows=huge, entries=huge)
     if kept.num_edges == 0:
-        shutil.rmtree(work)
+        steps.leave()
         return
-    peak, losses = 0, []
+    losses = []
 
-    def run(name: str, task: Any, arguments: list[dict[str, Any]]) -> list[Result]:
-        nonlocal peak
+    def run(
+        name: str, task: Callable[..., Result], arguments: list[dict[str, Any]]
+    ) -> list[Result]:
         named = [Shard(f"{name}-{i:02d}", own) for i, own in enumerate(arguments)]
-        results = task_map(
-            cluster,
-            task,
-            named,
-            markers=work / "done",
-            on_progress=lambda progress: tell(name, progress),
-        )
-        peak = max(peak, *(result["peak_memory_bytes"] for result in results))
-        return results
+        return steps.map(name, task, named)
 
     shared = {"request": request, "kept": kept, "work": work}
     run("start", start_task, [shared])
@@ -90,8 +94,7 @@ def encode_large_skip_gram(
             shutil.rmtree(old, ignore_errors=True)
     (placed,) = run("place", place_task, [{**shared, "losses": losses}])
     report = {**placed["report"], "distributed": True, "shards": shards}
-    write_json(marker, kept.result(report, peak))
-    shutil.rmtree(work)
+    steps.finish(kept.result(report))
 
 
 def round_folder(work: Path, number: int) -> Path:
@@ -102,7 +105,7 @@ def shard_folder(work: Path, number: int, shard: int) -> Path:
     return work / f"shard-{number:03d}-{shard:02d}"
 
 
-def start_task(request: EncodeRequest, kept: EncodedGraph, work: Path) -> Result:
+def start_task(request: EncodeRequest, kept: EncodedGraph, work: Path) -> dict[str, Any]:
     """The tables before the first pass."""
     dimensions = skip_gram_encoder(request).dimensions
     tables = start_tables(kept.num_nodes, dimensions, seed=request.seed, one_table=False)
@@ -113,12 +116,12 @@ def start_task(request: EncodeRequest, kept: EncodedGraph, work: Path) -> Result
 
 def train_task(
     request: EncodeRequest, kept: EncodedGraph, work: Path, number: int, shard: int, shards: int
-) -> Result:
+) -> TrainResult:
     """Train on the walks from one shard of the starts."""
     encoder = skip_gram_encoder(request)
     folder = round_folder(work, number)
     tables = Tables(*(np.load(folder / f"{name}.npy") for name in TABLES))
-    graph = GraphStore.open(kept.graph)
+    graph = kept.graph.open()
     training = WalkTraining(graph, encoder.skip_gram, encoder.walk_rule, seed=request.seed)
     cuts = [kept.num_nodes * i // shards for i in range(shards + 1)]
     loss = training.run_pass(tables, number, slice(*cuts[shard : shard + 2]))
@@ -127,7 +130,7 @@ def train_task(
     return {"loss": loss}
 
 
-def mean_task(work: Path, number: int, shards: int) -> Result:
+def mean_task(work: Path, number: int, shards: int) -> dict[str, Any]:
     """The mean of the shards' tables, a few rows at a time."""
     for name in TABLES:
         parts = [
@@ -144,13 +147,13 @@ def mean_task(work: Path, number: int, shards: int) -> Result:
 
 def place_task(
     request: EncodeRequest, kept: EncodedGraph, work: Path, losses: list[float]
-) -> Result:
+) -> PlaceResult:
     """Write the positions."""
     encoder = skip_gram_encoder(request)
     folder = round_folder(work, encoder.walks)
     inputs = np.load(folder / "inputs.npy", mmap_mode="r")
-    graph = GraphStore.open(kept.graph)
+    graph = kept.graph.open()
     positions = place_rows(inputs, graph, dimensions=encoder.dimensions, rows=encoder.rows)
-    write_array(request.out, positions)
+    request.out.open().write(positions, request.encoding, request.fold)
     state = TrainingState(Tables(inputs, inputs), losses)
     return {"report": describe_training(encoder.skip_gram, state, encoder.rows)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,22 +21,25 @@ from peg_core.encoding.spectral.chebyshev_filter import ChebyshevFilter, choose_
 from peg_core.encoding.spectral.chebyshev_subspace import MOST_ITERATIONS, STALLED_ITERATIONS
 from peg_core.encoding.spectral.eigenpairs import residual_limits
 from peg_core.encoding.spectral.ritz_rotation import ritz_rotation
-from workers.cluster import Cluster
+from peg_core.graph.graph_store import GraphStore
+from workers.artifact_ref import ArtifactRef
 from workers.distributed_encoding.eigenmap_tasks import (
+    FilterResult,
+    MeasureResult,
     draw_task,
     filter_task,
     gram_task,
     measure_task,
     rotate_task,
 )
+from workers.distributed_encoding.encoding_steps import EncodingSteps
 from workers.distributed_encoding.tiled_matrix import TiledMatrix, TileLayout
-from workers.task_map import Result, Shard, Task, TaskProgress, task_map
+from workers.task_map import Result, Shard
 
 # Locked columns are no longer corrected, and their errors show in the others' residuals.
 LOCKED_BELOW = 0.3
 
 Array = npt.NDArray[np.float64]
-Tell = Callable[[str, TaskProgress], None]
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,6 @@ class IterationState:
             iterations since.
         kind: "float32" or "float64".
         applications: Columns multiplied with the adjacency so far.
-        peak_memory_bytes: Of the largest task so far.
         finished: Whether to stop.
     """
 
@@ -67,8 +69,14 @@ class IterationState:
     best: float = float("inf")
     stalled: int = 0
     applications: int = 0
-    peak_memory_bytes: int = 0
     finished: bool = False
+
+    @classmethod
+    def load(cls, file: Path) -> IterationState:
+        """Read what an interrupted run wrote; fields of an earlier version are passed over."""
+        known = {field.name for field in fields(cls)}
+        values = json.loads(file.read_text())
+        return cls(**{name: value for name, value in values.items() if name in known})
 
 
 @dataclass(frozen=True)
@@ -76,33 +84,28 @@ class SubspaceIteration:
     """The smallest non-zero eigenvalues of L on one component.
 
     Args:
-        cluster: Where tasks run.
-        component: Graph store of the component.
-        folder: Holds the tiles, an ``iteration-<number>`` folder per outer iteration.
+        steps: Maps the tasks; its work folder holds the tiles, an ``iteration-<number>``
+            folder per outer iteration.
+        component: The component.
         layout: Where the matrix of eigenvectors is cut.
         wanted, extra: Eigenpairs to find, and further ones of which only the eigenvalue
             is used.
         tolerance: Largest ``||L u - lambda u||``.
         kind: "float32" or "float64"; the former turns into the latter where it stalls.
-        seed: Of the start.
-        tell: Hears how far it is.
     """
 
-    cluster: Cluster
-    component: Path
-    folder: Path
+    steps: EncodingSteps
+    component: ArtifactRef[GraphStore]
     layout: TileLayout
     wanted: int
     extra: int
     tolerance: float
     kind: str
-    seed: int
-    tell: Tell = lambda _, __: None
 
     def run(self) -> IterationState:
         """Iterate until the residuals are small, or no longer become smaller."""
-        file = self.folder / "state.json"
-        state = IterationState(**json.loads(file.read_text())) if file.exists() else self._start()
+        file = self.steps.work / "state.json"
+        state = IterationState.load(file) if file.exists() else self._start()
         while not state.finished:
             state = self._advance(state)
             write_json(file, asdict(state))
@@ -115,14 +118,15 @@ class SubspaceIteration:
         return TiledMatrix(self.layout, folders)
 
     def _folder(self, iteration: int) -> Path:
-        return self.folder / f"iteration-{iteration:03d}"
+        return self.steps.work / f"iteration-{iteration:03d}"
 
     def _start(self) -> IterationState:
         state = IterationState(0, [0] * len(self.layout.blocks), self.kind)
+        matrix = self.vectors(state)
         shards = [
             Shard(
                 f"draw-{chunk:05d}",
-                {"matrix": self.vectors(state), "chunk": chunk, "seed": self.seed},
+                {"matrix": matrix, "chunk": chunk, "seed": self.steps.request.seed},
             )
             for chunk in self.layout.chunks
         ]
@@ -136,19 +140,20 @@ class SubspaceIteration:
         homes = state.homes[:first] + [number] * (len(state.homes) - first)
         moved = replace(state, iteration=number, homes=homes)
         before, after = self.vectors(state), self.vectors(moved)
-        filtered = before.folders[:first] + (folder / "filtered",) * (len(homes) - first)
-        columns = TiledMatrix(self.layout, filtered)
+        folders = before.folders[:first] + (folder / "filtered",) * (len(homes) - first)
+        columns = TiledMatrix(self.layout, folders)
         image = TiledMatrix.within(self.layout, folder / "image")
-        results = self._filter(state, before, columns, image)
-        results += self._gram(number, columns, image, first)
+        filtered = self._filter(state, before, columns, image)
+        self._gram(number, columns, image, first)
         ritz_values = self._find_rotation(folder, state)
-        results += self._rotate(number, columns, after, first, state.kind)
+        self._rotate(number, columns, after, first, state.kind)
         measured = self._measure(number, after, first, state.kind)
-        return self._judge(moved, ritz_values, measured, results)
+        applications = sum(result["applications"] for result in [*filtered, *measured])
+        return self._judge(moved, ritz_values, measured, applications)
 
     def _filter(
         self, state: IterationState, before: TiledMatrix, filtered: TiledMatrix, image: TiledMatrix
-    ) -> list[Result]:
+    ) -> list[FilterResult]:
         shared = {
             "component": self.component,
             "chebyshev": self._choose_filter(state),
@@ -167,15 +172,13 @@ class SubspaceIteration:
         values = state.ritz_values or (1.0, 0.0)
         return choose_degree(lower=-1.0, cut=min(values), highest=max(values), precision=precision)
 
-    def _gram(
-        self, number: int, columns: TiledMatrix, image: TiledMatrix, first: int
-    ) -> list[Result]:
+    def _gram(self, number: int, columns: TiledMatrix, image: TiledMatrix, first: int) -> None:
         shared = {"columns": columns, "image": image, "first": first}
         shards = [
             Shard(f"gram-{chunk:05d}", {**shared, "chunk": chunk, "out": self._sums(number, chunk)})
             for chunk in self.layout.chunks
         ]
-        return self._map(number, gram_task, shards)
+        self._map(number, gram_task, shards)
 
     def _sums(self, number: int, chunk: int) -> Path:
         return self._folder(number) / "sums" / f"chunk-{chunk:05d}.npy"
@@ -197,7 +200,7 @@ class SubspaceIteration:
 
     def _rotate(
         self, number: int, columns: TiledMatrix, rotated: TiledMatrix, first: int, kind: str
-    ) -> list[Result]:
+    ) -> None:
         shared = {
             "columns": columns,
             "rotated": rotated,
@@ -208,9 +211,11 @@ class SubspaceIteration:
         shards = [
             Shard(f"rotate-{chunk:05d}", {**shared, "chunk": chunk}) for chunk in self.layout.chunks
         ]
-        return self._map(number, rotate_task, shards)
+        self._map(number, rotate_task, shards)
 
-    def _measure(self, number: int, vectors: TiledMatrix, first: int, kind: str) -> list[Result]:
+    def _measure(
+        self, number: int, vectors: TiledMatrix, first: int, kind: str
+    ) -> list[MeasureResult]:
         """Residuals of the columns that count, from the vectors as they are stored."""
         shared = {"component": self.component, "vectors": vectors, "kind": kind}
         count = self.wanted + self.extra
@@ -228,8 +233,8 @@ class SubspaceIteration:
         self,
         state: IterationState,
         ritz_values: Array,
-        measured: list[Result],
-        others: list[Result],
+        measured: list[MeasureResult],
+        applications: int,
     ) -> IterationState:
         """Lock what is accurate, and decide whether to go on."""
         locked = state.locked_blocks * self.layout.width
@@ -247,11 +252,7 @@ class SubspaceIteration:
             best=min(state.best, worst),
             stalled=stalled,
             locked_blocks=int(np.argmax(relative > LOCKED_BELOW)) // self.layout.width,
-            applications=state.applications
-            + sum(r.get("applications", 0) for r in [*measured, *others]),
-            peak_memory_bytes=max(
-                state.peak_memory_bytes, *(r["peak_memory_bytes"] for r in [*measured, *others])
-            ),
+            applications=state.applications + applications,
         )
         if worst <= 1 or state.iteration == MOST_ITERATIONS:
             return replace(state, finished=True)
@@ -261,15 +262,9 @@ class SubspaceIteration:
             return replace(state, finished=True)
         return replace(state, kind="float64", stalled=0, locked_blocks=0)
 
-    def _map(self, number: int, task: Task, shards: list[Shard]) -> list[Result]:
+    def _map(self, number: int, task: Callable[..., Result], shards: list[Shard]) -> list[Result]:
         what = f"iteration {number}, {task.__name__.removesuffix('_task')}"
-        return task_map(
-            self.cluster,
-            task,
-            shards,
-            markers=self._folder(number) / "done",
-            on_progress=lambda progress: self.tell(what, progress),
-        )
+        return self.steps.map(what, task, shards, markers=self._folder(number) / "done")
 
     def _remove_old(self, state: IterationState) -> None:
         """Keep the vectors of this iteration and of columns locked before; nothing else."""

@@ -1,4 +1,4 @@
-"""A job on a Ray cluster: what is asked for, and what became of it."""
+"""A job on a Ray cluster: what is requested, and how it turned out."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class JobRequest:
 
     Args:
         working_dir: Folder that is copied to the cluster; the command runs in the copy.
-        excludes: What is not copied, in the notation of ``.gitignore``.
+        excludes: What is not copied, in the syntax of ``.gitignore``.
         packages: Python packages that are copied too.
-        environment: Variables; the cluster keeps them readable, so no secrets.
+        environment: Variables; the cluster stores them in plain text, so no secrets.
         driver_cpus: CPUs set aside for the command itself, which only waits for tasks.
     """
 
@@ -35,7 +35,7 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class JobState:
-    """What a cluster says of a job; times in seconds since 1970."""
+    """What a cluster reports about a job; times in seconds since 1970."""
 
     submission_id: str
     status: str

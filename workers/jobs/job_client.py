@@ -1,4 +1,4 @@
-"""Jobs on a Ray cluster: submit, look, follow, stop; nothing else speaks to the job server."""
+"""Jobs on a Ray cluster: submit, look, follow, stop; nothing else talks to the job server."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -29,7 +29,7 @@ RECONNECTS = 30
 RECONNECT_SECONDS = 2.0
 # Ray lets these overrule an address that is given, and a job would go to another cluster.
 ADDRESS_VARIABLES = ("RAY_API_SERVER_ADDRESS", "RAY_ADDRESS")
-# They tell of every upload and every closed connection; what matters is said by the commands.
+# They report every upload and every closed connection; the commands say what matters.
 CHATTY = (
     "ray.dashboard.modules.job.sdk",
     "ray.dashboard.modules.dashboard_sdk",
@@ -53,7 +53,7 @@ class JobAccessDenied(PegError):
 
     @classmethod
     def at(cls, address: str, *, has_token: bool) -> Self:
-        found = "refused the token" if has_token else "asks for a token, none was found"
+        found = "refused the token" if has_token else "asks for a token, but none was found"
         return cls(
             f"{address} {found}; put the cluster's token into {TOKEN}, or into a file of mode 0600 "
             f"that {TOKEN_PATH} names"
@@ -66,7 +66,7 @@ class JobExists(PegError):
     @classmethod
     def of(cls, job: JobState) -> Self:
         return cls(
-            f"the job {job.submission_id} exists already and is {job.status}; follow it with `peg "
+            f"the job {job.submission_id} already exists and is {job.status}; follow it with `peg "
             f"jobs logs {job.submission_id} --follow`, or run the same configuration again under "
             "another id with --id: finished stages are reused"
         )
@@ -77,7 +77,7 @@ class NoSuchJob(PegError):
 
     @classmethod
     def at(cls, address: str, submission_id: str) -> Self:
-        return cls(f"{address} has no job {submission_id}; see `peg jobs list` for those it has")
+        return cls(f"{address} has no job {submission_id}; `peg jobs list` shows the ones it has")
 
 
 class JobClient:
@@ -165,7 +165,7 @@ class JobClient:
         return sorted(found, key=lambda job: job.started or 0, reverse=True)
 
     def stop(self, submission_id: str) -> JobState:
-        """Ask the job to end, and wait until it did."""
+        """Ask the job to end, and wait until it has."""
         self.request_stop(submission_id)
         return self.wait(submission_id)
 
@@ -182,7 +182,7 @@ class JobClient:
         return job
 
     def logs(self, submission_id: str) -> str:
-        """What the job wrote so far."""
+        """What the job has written so far."""
         self.state(submission_id)
         with self._told():
             return str(self._client.get_job_logs(submission_id))
@@ -204,12 +204,13 @@ class JobClient:
             except (RuntimeError, OSError, aiohttp.ClientError, JobServerUnreachable):
                 time.sleep(RECONNECT_SECONDS)
         raise JobServerUnreachable.at(
-            self.address, f"connection lost {RECONNECTS} times; the job {submission_id} may go on"
+            self.address,
+            f"connection lost {RECONNECTS} times; the job {submission_id} may still be running",
         )
 
     def _tail(self, submission_id: str) -> Iterator[str]:
         loop = asyncio.new_event_loop()
-        stream = self._client.tail_job_logs(submission_id)
+        stream = cast("AsyncGenerator[str, None]", self._client.tail_job_logs(submission_id))
         try:
             while True:
                 try:
@@ -241,13 +242,13 @@ def check_address(address: str) -> str:
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
-            f"{address!r} is not the address of a job server; needed is http://HOST:8265, the "
+            f"{address!r} is not the address of a job server; give http://HOST:8265, the "
             "address of the cluster's dashboard"
         )
     if parts.username or parts.password or parts.query:
         raise ConfigError(
-            "the address holds a user name, a password or a query; addresses are shown and stored: "
-            f"leave them out, and give the token in {TOKEN_PATH}"
+            "the address holds a user name, a password or a query, and addresses are shown and "
+            f"stored; leave them out, and give the token in {TOKEN_PATH}"
         )
     return address.rstrip("/")
 
@@ -264,7 +265,7 @@ def answers_without_token(address: str) -> bool:
 
 
 def _require_listener(address: str) -> None:
-    """Ask the port first: a client of Ray waits long where nobody answers."""
+    """Ask the port first: Ray's client waits long where nobody answers."""
     parts = urlsplit(address)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:

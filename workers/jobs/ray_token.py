@@ -21,7 +21,7 @@ class TokenFileRefused(PegError):
     @classmethod
     def open_to_others(cls, file: Path, mode: int) -> Self:
         return cls(
-            f"the token file {file} has mode {mode:04o}, needed is 0600: others could read it and "
+            f"the token file {file} has mode {mode:04o}, it must be 0600: others could read it and "
             f"run code on the cluster; run `chmod 600 {file}`, and make a new token if this "
             "machine has other users"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -13,23 +13,34 @@ from peg_core.graph.node_ids import NodeIds
 from peg_core.metrics.calibration import Calibration, fit_logistic
 from peg_core.metrics.reliability import expected_calibration_error, reliability_sums
 from peg_core.splits.split_store import SplitStore
-from workers.task_map import Result
-from workers.tasks.model_scorer import ScorerRequest
+from workers.artifact_ref import ArtifactRef
+from workers.embedded_graph_ref import ScorerRef
+
+
+class CalibrateResult(TypedDict):
+    """The line, and how far chances were off before and after."""
+
+    slope: float
+    intercept: float
+    prior: float
+    pairs: int
+    error_before: float
+    error: float
 
 
 def calibrate_task(
-    scorer: ScorerRequest, split: Path, nodes: Path, columns: tuple[str, str], out: Path
-) -> Result:
-    """Write ``calibration.json`` and the validation pairs with their scores.
-
-    Args:
-        nodes: Folder of the ingested graph, for the ids.
-    """
-    pairs = SplitStore(split).held_out("valid")
+    scorer: ScorerRef,
+    split: ArtifactRef[SplitStore],
+    nodes: ArtifactRef[NodeIds],
+    columns: tuple[str, str],
+    out: ArtifactRef[Calibration],
+) -> CalibrateResult:
+    """Write the calibration and the validation pairs with their scores."""
+    pairs = split.open().held_out("valid")
     logits = scorer.open().logits(pairs.source, pairs.target)
     calibration = fit_logistic(logits, pairs.label)
     chance = calibration.probabilities(logits)
-    node_ids = NodeIds.open(nodes)
+    node_ids = nodes.open()
     table = pa.table(
         {
             columns[0]: node_ids.take(pairs.source),
@@ -39,9 +50,9 @@ def calibrate_task(
             "label": pairs.label,
         }
     )
-    with atomic_path(out / "valid_pairs.parquet") as temporary:
+    with atomic_path(out.folder / "valid_pairs.parquet") as temporary:
         pq.write_table(table, temporary, compression="zstd")
-    calibration.save(out)
+    calibration.save(out.folder)
     untouched = Calibration(1.0, 0.0, calibration.prior).probabilities(logits)
     return {
         "slope": calibration.slope,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from peg_core.artifacts.positions import Positions
 from peg_core.atomic_file import atomic_path
 from peg_core.encoding.compare.movement import measure_movement
 from peg_core.errors import GraphTooSmall
@@ -19,9 +19,8 @@ from peg_core.graph.node_ids import NodeIds
 from peg_core.metrics.ranking import roc_auc
 from peg_core.random_streams import random_stream
 from peg_core.splits.negative_sampling import Pairs, sample_non_edges
-from workers.task_map import Result
-from workers.tasks.encode import load_positions
-from workers.tasks.model_scorer import ScorerRequest
+from workers.artifact_ref import AnyRef, ArtifactRef
+from workers.embedded_graph_ref import ScorerRef
 
 # More new edges than this are represented by a random choice.
 MOST_EDGES = 200_000
@@ -31,44 +30,63 @@ FloatTable = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class EncodedNodes:
-    """A graph and where its nodes were placed."""
+    """A graph and the positions of its nodes."""
 
-    graph: Path
-    positions: Path
+    graph: ArtifactRef[GraphStore]
+    positions: ArtifactRef[Positions]
 
-    def load(self, num_encodings: int) -> list[FloatTable]:
-        num_nodes = GraphStore.open(self.graph).num_nodes
-        return load_positions(self.positions, num_encodings, num_nodes=num_nodes)
+    def load(self) -> list[FloatTable]:
+        return self.positions.open().arrays(num_nodes=self.graph.open().num_nodes)
+
+    def node_ids(self) -> NodeIds:
+        return self.graph.at(NodeIds).open()
 
 
-def movement_task(before: EncodedNodes, now: EncodedNodes, num_encodings: int, out: Path) -> Result:
+class MovementResult(TypedDict):
+    """Movement by encoding, and nodes that both graphs have, that came, and that went."""
+
+    encodings: list[dict[str, Any]]
+    nodes: int
+    new_nodes: int
+    lost_nodes: int
+
+
+class NewEdgesResult(TypedDict):
+    """Edges that came, how many of them were scored, and how well."""
+
+    edges: int | None
+    scored: int
+    auc: float | None
+
+
+def movement_task(before: EncodedNodes, now: EncodedNodes, out: AnyRef) -> MovementResult:
     """Distance of every node that both graphs have from where it was, for each encoding.
 
     Args:
-        out: Parquet file to write: ``id``, then a column ``encoding-<n>`` each.
+        out: Gets ``movement.parquet``: ``id``, then a column for each encoding.
     """
-    node_ids = NodeIds.open(before.graph)
-    place = NodeIds.open(now.graph).lookup(node_ids.values)
-    kept = np.flatnonzero(place >= 0)
+    node_ids = before.node_ids()
+    index = now.node_ids().lookup(node_ids.values)
+    kept = np.flatnonzero(index >= 0)
     facts: list[dict[str, Any]] = []
     columns: dict[str, Any] = {"id": node_ids.take(kept)}
-    tables = zip(before.load(num_encodings), now.load(num_encodings), strict=True)
+    tables = zip(before.load(), now.load(), strict=True)
     for number, (old, new) in enumerate(tables):
-        movement = measure_movement(*_rows_of_both(old, new, place))
-        columns[f"encoding-{number}"] = movement.distances.astype(np.float32)
+        movement = measure_movement(*_rows_of_both(old, new, index))
+        columns[Positions.column(number)] = movement.distances.astype(np.float32)
         facts.append({"eta": movement.eta, "relative_eta": movement.relative_eta})
-    with atomic_path(out) as temporary:
+    with atomic_path(out.folder / "movement.parquet") as temporary:
         pq.write_table(pa.table(columns), temporary, compression="zstd")
-    new_nodes = GraphStore.open(now.graph).num_nodes - len(kept)
+    new_nodes = now.graph.open().num_nodes - len(kept)
     return {
         "encodings": facts,
         "nodes": len(kept),
         "new_nodes": new_nodes,
-        "lost_nodes": len(place) - len(kept),
+        "lost_nodes": len(index) - len(kept),
     }
 
 
-def new_edges_task(before: ScorerRequest, now: Path, seed: int) -> Result:
+def new_edges_task(before: ScorerRef, now: ArtifactRef[GraphStore], seed: int) -> NewEdgesResult:
     """AUC of the edges that came, scored from the graph without them.
 
     Only edges between nodes that were there before can be scored; they are compared with as
@@ -78,14 +96,15 @@ def new_edges_task(before: ScorerRequest, now: Path, seed: int) -> Result:
         before: The model over the graph as it was, with the embeddings it had.
         now: The graph as it is.
     """
-    old, new = GraphStore.open(before.graph), GraphStore.open(now)
+    old, new = before.embedded.graph.open(), now.open()
     rng = random_stream(seed=seed, purpose="new edges")
-    place = NodeIds.open(now).lookup(NodeIds.open(before.graph).values)
-    source, target, count = _new_edges(old, new, place, rng)
+    earlier_ids = before.embedded.graph.at(NodeIds).open()
+    index = now.at(NodeIds).open().lookup(earlier_ids.values)
+    source, target, count = _new_edges(old, new, index, rng)
     if not len(source):
         return {"edges": count, "scored": 0, "auc": None}
     try:
-        others = _non_edges(old, new, place, len(source), rng)
+        others = _non_edges(old, new, index, len(source), rng)
     except GraphTooSmall:
         return {"edges": count, "scored": 0, "auc": None}
     scorer = before.open()
@@ -94,21 +113,21 @@ def new_edges_task(before: ScorerRequest, now: Path, seed: int) -> Result:
 
 
 def _rows_of_both(
-    old: FloatTable, new: FloatTable, place: npt.NDArray[np.int64]
+    old: FloatTable, new: FloatTable, index: npt.NDArray[np.int64]
 ) -> tuple[FloatTable, FloatTable]:
     """Rows of the nodes that both have, in the old order; views where none was renumbered."""
-    if np.array_equal(place, np.arange(len(place))):
+    if np.array_equal(index, np.arange(len(index))):
         return old, new[: len(old)]
-    return old[place >= 0], new[place[place >= 0]]
+    return old[index >= 0], new[index[index >= 0]]
 
 
 def _new_edges(
-    old: GraphStore, new: GraphStore, place: npt.NDArray[np.int64], rng: np.random.Generator
+    old: GraphStore, new: GraphStore, index: npt.NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
     """Edges that only ``new`` has between nodes of both, in the old numbers, and their count."""
     number = np.full(new.num_nodes, -1, dtype=np.int64)
-    kept = np.flatnonzero(place >= 0)
-    number[place[kept]] = kept
+    kept = np.flatnonzero(index >= 0)
+    number[index[kept]] = kept
     source, target = (number[ends] for ends in new.edges())
     known = (source >= 0) & (target >= 0)
     source, target = source[known], target[known]
@@ -124,13 +143,13 @@ def _new_edges(
 def _non_edges(
     old: GraphStore,
     new: GraphStore,
-    place: npt.NDArray[np.int64],
+    index: npt.NDArray[np.int64],
     count: int,
     rng: np.random.Generator,
 ) -> Pairs:
     """Pairs of old nodes that are edges in neither graph, at most ``count``."""
     source, target = sample_non_edges(old, count, rng=rng)
-    both = (place[source] >= 0) & (place[target] >= 0)
+    both = (index[source] >= 0) & (index[target] >= 0)
     linked = np.zeros(len(source), dtype=np.bool_)
-    linked[both] = new.contains(place[source[both]], place[target[both]])
+    linked[both] = new.contains(index[source[both]], index[target[both]])
     return source[~linked], target[~linked]

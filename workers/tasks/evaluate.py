@@ -10,15 +10,15 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from peg_core.atomic_file import atomic_path, write_array
+from peg_core.artifacts.evaluation import TEST_PAIRS, MethodScores
+from peg_core.artifacts.ranking_negatives import ANCHORS_PER_PART, RankingNegatives
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
 from peg_core.heuristics import heuristic_scores
@@ -27,9 +27,8 @@ from peg_core.metrics.calibration import Calibration
 from peg_core.metrics.per_link_ranking import link_ranks
 from peg_core.metrics.reliability import reliability_sums
 from peg_core.metrics.score_runs import ScoreRuns
-from workers.task_map import Result
-from workers.tasks.model_scorer import ScorerRequest
-from workers.tasks.negatives import ANCHORS_PER_PART, count_parts, open_part
+from workers.artifact_ref import ArtifactRef
+from workers.embedded_graph_ref import ScorerRef
 
 IntArray = npt.NDArray[np.integer[Any]]
 Scores = dict[str, npt.NDArray[np.float32]]
@@ -38,8 +37,22 @@ Scores = dict[str, npt.NDArray[np.float32]]
 ROWS_PER_PART = 1_000_000
 LINKS_PER_STEP = 4_096
 MODEL_COLUMN = "logit"
-# Folder of the scores of the split's own test pairs.
-TEST_PAIRS = "test_pairs"
+
+# Metrics by name: a value, and the ends of its interval or None.
+RankResult = dict[str, list[float | None]]
+
+
+class PairsResult(TypedDict):
+    """Which rows of which table were scored by which method, and how reliable chances are."""
+
+    rows: int
+    method: str
+    table: str
+    reliability: NotRequired[list[list[float]]]
+
+
+class HardResult(TypedDict):
+    pairs: int
 
 
 @dataclass(frozen=True)
@@ -48,28 +61,27 @@ class MethodRequest:
 
     Args:
         graph: The training graph.
-        nodes: Folder of the ingested graph, for the ids.
+        nodes: The ids of the graph.
         columns: Names for the two ends.
-        out: Folder for the scores.
+        out: Where the scores go.
         scorer: A model; none: heuristics.
-        calibration: Folder of the model's calibration.
+        calibration: Of the model.
         heuristics: Their names.
     """
 
-    graph: Path
-    nodes: Path
+    graph: ArtifactRef[GraphStore]
+    nodes: ArtifactRef[NodeIds]
     columns: tuple[str, str]
-    out: Path
-    scorer: ScorerRequest | None = None
-    calibration: Path | None = None
+    out: ArtifactRef[MethodScores]
+    scorer: ScorerRef | None = None
+    calibration: ArtifactRef[Calibration] | None = None
     heuristics: tuple[str, ...] = field(default=())
 
     def scores(self, source: IntArray, target: IntArray) -> Scores:
         """By column, [num_pairs] each; higher is more likely a link."""
         if self.scorer is not None:
             return {MODEL_COLUMN: self.scorer.open().logits(source, target)}
-        graph = GraphStore.open(self.graph)
-        found = heuristic_scores(self.heuristics, graph, source, target)
+        found = heuristic_scores(self.heuristics, self.graph.open(), source, target)
         return {name: scores.astype(np.float32) for name, scores in found.items()}
 
     @property
@@ -77,38 +89,39 @@ class MethodRequest:
         return self.heuristics if self.scorer is None else (MODEL_COLUMN,)
 
 
-def score_pairs_task(request: MethodRequest, table: Path, name: str, part: int) -> Result:
+def score_pairs_task(request: MethodRequest, table: Path, name: str, part: int) -> PairsResult:
     """Score some rows of a table of labelled pairs, source, target and label."""
     rows = pl.scan_parquet(table).slice(part * ROWS_PER_PART, ROWS_PER_PART).collect()
     source, target, label = (rows[key].to_numpy() for key in ("source", "target", "label"))
     scores = request.scores(source, target)
-    node_ids = NodeIds.open(request.nodes)
+    node_ids = request.nodes.open()
     columns: dict[str, Any] = {
         request.columns[0]: node_ids.take(source),
         request.columns[1]: node_ids.take(target),
     }
-    result: Result = {"rows": len(rows), "method": request.out.name, "table": name}
+    result: PairsResult = {"rows": len(rows), "method": request.out.part, "table": name}
     if request.calibration is not None:
-        chance = Calibration.open(request.calibration).probabilities(scores[MODEL_COLUMN])
+        chance = request.calibration.open().probabilities(scores[MODEL_COLUMN])
         columns["score"] = chance
         result["reliability"] = reliability_sums(chance, label).tolist()
     columns |= {**scores, "label": label}
-    with atomic_path(request.out / name / f"part-{part:06}.parquet") as temporary:
-        pq.write_table(pa.table(columns), temporary, compression="zstd")
+    request.out.open().write_pairs(name, part, pa.table(columns))
     return result
 
 
-def score_hard_task(request: MethodRequest, negatives: Path, name: str, part: int) -> Result:
+def score_hard_task(
+    request: MethodRequest, negatives: ArtifactRef[RankingNegatives], name: str, part: int
+) -> HardResult:
     """Score the hard non-links of some anchors, [num_scores, num_anchors, count]."""
-    anchors, file = open_part(negatives, part)
-    nodes = np.load(file)
+    opened = negatives.open()
+    anchors, nodes = opened.part_anchors(part), opened.part(part)
     there = nodes >= 0
     source = np.repeat(anchors, there.sum(axis=1))
     scores = request.scores(source, nodes[there].astype(np.int64))
     out = np.full((len(scores), *nodes.shape), np.nan, dtype=np.float32)
-    for place, values in enumerate(scores.values()):
-        out[place][there] = values
-    write_array(request.out / name / f"part-{part:06}.npy", out)
+    for row, values in enumerate(scores.values()):
+        out[row][there] = values
+    request.out.open().write_hard(name, part, out)
     return {"pairs": len(source)}
 
 
@@ -117,27 +130,28 @@ class RankRequest:
     """Which scores are ranked, and what is measured.
 
     Args:
-        out: Folder of a method, with its scores.
+        scores: Of a method.
         column: The score.
-        place: Its place among the scores of the method.
+        number: Of that score among those of the method.
         hits: K of Hits@K.
         seed: Of the bootstrap.
     """
 
-    out: Path
+    scores: ArtifactRef[MethodScores]
     column: str
-    place: int
+    number: int
     hits: Sequence[int]
     bootstrap: Bootstrap
     seed: int
 
 
-def rank_pooled_task(request: RankRequest, name: str) -> Result:
+def rank_pooled_task(request: RankRequest, name: str) -> RankResult:
     """Metrics of links against all non-links of a scored table; every score is read once."""
-    scratch = request.out / f"runs-{name}-{request.column}"
+    opened = request.scores.open()
+    scratch = opened.scratch(name, request.column)
     shutil.rmtree(scratch, ignore_errors=True)
     runs = ScoreRuns(scratch)
-    for file in sorted((request.out / name).glob("part-*.parquet")):
+    for file in opened.pair_files(name):
         rows = pl.read_parquet(file, columns=[request.column, "label"])
         scores, label = rows[request.column].to_numpy(), rows["label"].to_numpy()
         runs.add(scores[label == 1], scores[label == 0])
@@ -148,24 +162,21 @@ def rank_pooled_task(request: RankRequest, name: str) -> Result:
     return _result(found)
 
 
-def rank_hard_task(request: RankRequest, links: Path, hard: str, negatives: Path) -> Result:
+def rank_hard_task(
+    request: RankRequest, links: Path, hard: str, negatives: ArtifactRef[RankingNegatives]
+) -> RankResult:
     """Metrics of links against the hard non-links of their own two ends.
 
     Args:
         links: The table of labelled pairs whose scores stand in ``TEST_PAIRS``.
-        hard: Name of the folder with the scores of the hard non-links.
+        hard: Name of the scores of the hard non-links.
     """
     table = pl.read_parquet(links).filter(pl.col("label") == 1)
-    scored = pl.read_parquet(
-        sorted((request.out / TEST_PAIRS).glob("part-*.parquet")),
-        columns=[request.column, "label"],
-    )
+    opened, scores = negatives.open(), request.scores.open()
+    scored = scores.pairs(TEST_PAIRS, [request.column, "label"])
     positive = scored.filter(pl.col("label") == 1)[request.column].to_numpy()
-    anchors = np.load(negatives / "anchors.npy")
-    parts = [
-        np.load(request.out / hard / f"part-{part:06}.npy", mmap_mode="r")[request.place]
-        for part in range(count_parts(negatives))
-    ]
+    anchors = opened.anchors()
+    parts = [scores.hard(hard, part, request.number) for part in range(opened.num_parts)]
     ends = [np.searchsorted(anchors, table[name].to_numpy()) for name in ("source", "target")]
     ranks = np.empty(len(positive))
     for start in range(0, len(positive), LINKS_PER_STEP):
@@ -180,14 +191,14 @@ def _rows(
 ) -> npt.NDArray[np.float32]:
     """Rows of an array that lies in parts, [num_rows, count]."""
     out = np.empty((len(rows), parts[0].shape[1]), dtype=np.float32)
-    place, row = np.divmod(rows, ANCHORS_PER_PART)
-    for part in np.unique(place):
-        chosen = place == part
+    number, row = np.divmod(rows, ANCHORS_PER_PART)
+    for part in np.unique(number):
+        chosen = number == part
         out[chosen] = parts[part][row[chosen]]
     return out
 
 
-def _result(found: dict[str, Interval]) -> Result:
+def _result(found: dict[str, Interval]) -> RankResult:
     """JSON-ready: a value, and the ends of its interval or None."""
     return {
         name: [item.value, *(None if np.isnan(end) else end for end in (item.low, item.high))]

@@ -5,70 +5,51 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from peg_core.artifacts.vector_indexes import VectorIndexes
 from peg_core.atomic_file import atomic_path
 from peg_core.errors import PegError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
-from peg_core.inference.neighbour_index import NeighbourIndex
 from peg_core.inference.top_k import Recommendations, Recommender, recall
 from peg_core.metrics.calibration import Calibration
-from workers.task_map import Result
-from workers.tasks.encode import load_positions
-from workers.tasks.model_scorer import ScorerRequest
+from workers.artifact_ref import ArtifactRef
+from workers.embedded_graph_ref import EmbeddedGraphRef, ScorerRef
 
 # Candidates are scored for this many nodes at once.
 NODES_PER_STEP = 256
 
 
-@dataclass(frozen=True)
-class IndexRequest:
-    """Where the vectors and their indexes lie.
-
-    Args:
-        scorer: Names positions and embeddings.
-        out: Folder of the index files.
-    """
-
-    scorer: ScorerRequest
-    out: Path
-
-    def names(self) -> list[str]:
-        """An index for every encoding, and one for the embeddings."""
-        return [*(f"encoding-{n}" for n in range(self.scorer.num_encodings)), "embedding"]
-
-    def vectors(self, name: str) -> tuple[npt.NDArray[np.float32], bool]:
-        """The rows of an index, and whether they are scaled to length 1."""
-        embeddings = np.load(self.scorer.embeddings, mmap_mode="r")
-        if name == "embedding":
-            return embeddings, True
-        positions = load_positions(
-            self.scorer.positions, self.scorer.num_encodings, num_nodes=len(embeddings)
-        )
-        return positions[int(name.removeprefix("encoding-"))], False
-
-    def file(self, name: str) -> Path:
-        return self.out / f"{name}.usearch"
-
-    def open(self) -> list[NeighbourIndex]:
-        """All indexes, memory-mapped."""
-        opened = []
-        for name in self.names():
-            vectors, unit_rows = self.vectors(name)
-            opened.append(NeighbourIndex(self.file(name), vectors, unit_rows=unit_rows))
-        return opened
+class IndexResult(TypedDict):
+    rows: int
+    bytes: int
 
 
-def build_index_task(request: IndexRequest, name: str) -> Result:
+class RecommendResult(TypedDict):
+    """Nodes asked for, rows written, and nodes with fewer candidates than wanted."""
+
+    nodes: int
+    rows: int
+    short: int
+
+
+class RecallResult(TypedDict):
+    recall: list[float]
+
+
+def build_index_task(
+    embedded: EmbeddedGraphRef, out: ArtifactRef[VectorIndexes], name: str
+) -> IndexResult:
     """Build one index."""
-    vectors, unit_rows = request.vectors(name)
-    NeighbourIndex.build(vectors, request.file(name), unit_rows=unit_rows)
-    return {"rows": len(vectors), "bytes": request.file(name).stat().st_size}
+    indexes = out.open()
+    rows = indexes.build(name, embedded.open())
+    return {"rows": rows, "bytes": indexes.file(name).stat().st_size}
 
 
 @dataclass(frozen=True)
@@ -76,37 +57,38 @@ class RecommendRequest:
     """What recommends.
 
     Args:
-        nodes: Folder of the ingested graph: the ids, and every known edge.
+        graph: The ingested graph: the ids, and every known edge.
         asked: ``.npy`` file with the nodes to recommend for.
         id_type: Type of the ids in the output.
-        calibration: Folder of the model's calibration.
     """
 
-    nodes: Path
+    graph: ArtifactRef[GraphStore]
     asked: Path
     id_type: pa.DataType
-    index: IndexRequest
-    calibration: Path
+    scorer: ScorerRef
+    indexes: ArtifactRef[VectorIndexes]
+    calibration: ArtifactRef[Calibration]
     top_k: int
     nearby: int
     nearest: int
 
     def open(self) -> Recommender:
+        embedded = self.scorer.embedded.open()
         return Recommender(
-            scorer=self.index.scorer.open(),
-            known=GraphStore.open(self.nodes),
-            indexes=self.index.open(),
+            scorer=embedded.scorer(self.scorer.model.open()),
+            known=self.graph.open(),
+            indexes=self.indexes.open().load(embedded),
             top_k=self.top_k,
             nearby=self.nearby,
             nearest=self.nearest,
         )
 
 
-def recommend_task(request: RecommendRequest, start: int, stop: int, out: str) -> Result:
+def recommend_task(request: RecommendRequest, start: int, stop: int, out: str) -> RecommendResult:
     """Write the candidates of the nodes ``start .. stop``; the file appears when it is whole."""
     recommender = request.open()
-    node_ids = NodeIds.open(request.nodes)
-    calibration = Calibration.open(request.calibration)
+    node_ids = request.graph.at(NodeIds).open()
+    calibration = request.calibration.open()
     asked = np.load(request.asked, mmap_mode="r")[start:stop]
     schema = _schema(request.id_type)
     rows = short = 0
@@ -128,7 +110,7 @@ def recommend_task(request: RecommendRequest, start: int, stop: int, out: str) -
     return {"nodes": len(asked), "rows": rows, "short": short}
 
 
-def recall_task(request: RecommendRequest, sample: Sequence[int]) -> Result:
+def recall_task(request: RecommendRequest, sample: Sequence[int]) -> RecallResult:
     """Recall of some nodes against scoring them with every node."""
     recommender = request.open()
     found = [

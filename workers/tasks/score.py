@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,6 @@ import pyarrow.parquet as pq
 from peg_core.atomic_file import atomic_path
 from peg_core.errors import PegError
 from peg_core.graph.edge_table import RowGroup, open_parquet, read_error
-from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
 from peg_core.inference.candidate_batch import (
     HISTOGRAM_BINS,
@@ -25,11 +25,9 @@ from peg_core.inference.candidate_batch import (
     score_batch,
 )
 from peg_core.inference.pair_scoring import PairScorer
-from peg_core.models.model_file import load_model
-from workers.overlap import read_ahead, write_behind
-from workers.task_map import Result
-from workers.tasks.embed import components_file
-from workers.tasks.encode import load_positions
+from workers.artifact_ref import ArtifactRef
+from workers.embedded_graph_ref import ScorerRef
+from workers.tasks.overlap import read_ahead, write_behind
 
 # Rows that are read, scored and written together: a row group of the output.
 BATCH_ROWS = 262_144
@@ -41,21 +39,25 @@ class ScoreRequest:
     """What scores, and how the candidates' columns are called.
 
     Args:
-        nodes: Folder of the ingested graph, for the ids.
-        graph: The graph that was embedded.
-        positions: Encodings of ``graph``.
-        model: Folder of the model.
-        embeddings: The last layer's output.
+        nodes: The ids of the graph.
+        scorer: The model, and the graph that it embedded.
         columns: What is read and written.
     """
 
-    nodes: Path
-    graph: Path
-    positions: Path
-    model: Path
-    embeddings: Path
-    num_encodings: int
+    nodes: ArtifactRef[NodeIds]
+    scorer: ScorerRef
     columns: ScoreColumns
+
+
+class ScoreResult(TypedDict):
+    """What became of the rows of a shard."""
+
+    rows: int
+    written: int
+    unknown: int
+    null_ids: int
+    histogram: list[int]
+    out: str
 
 
 @dataclass
@@ -78,18 +80,20 @@ class _Tally:
         self.histogram += batch.histogram
 
 
-def score_task(request: ScoreRequest, groups: list[RowGroup], out: str) -> Result:
+def score_task(request: ScoreRequest, groups: list[RowGroup], out: str) -> ScoreResult:
     """Score some row groups of one file; the output appears when every row is in it.
 
     Rows are read ahead and written behind by threads of their own while this one computes.
     """
-    node_ids, scorer = _open(request, request.embeddings.stat().st_mtime_ns)
+    node_ids, scorer = _open(
+        request, request.scorer.embedded.embeddings.open().file.stat().st_mtime_ns
+    )
     tally = _Tally()
     progress = _RowFile(rows_file(Path(out)))
 
     def scored() -> Iterator[pa.Table]:
         for table in read_ahead(_tables(groups)):
-            batch = score_batch(table, request.columns, node_ids, scorer, place=groups[0].file)
+            batch = score_batch(table, request.columns, node_ids, scorer, location=groups[0].file)
             tally.add(len(table), batch)
             progress.tell(tally.rows)
             yield batch.table
@@ -119,15 +123,7 @@ def rows_file(out: Path) -> Path:
 def _open(request: ScoreRequest, written_ns: int) -> tuple[NodeIds, PairScorer]:
     """Everything but the candidates; the next shard in this process finds it open."""
     del written_ns  # embeddings that were written again are opened again
-    graph = GraphStore.open(request.graph)
-    scorer = PairScorer(
-        load_model(request.model),
-        graph,
-        np.load(request.embeddings, mmap_mode="r"),
-        load_positions(request.positions, request.num_encodings, num_nodes=graph.num_nodes),
-        np.load(components_file(request.embeddings), mmap_mode="r"),
-    )
-    return NodeIds.open(request.nodes), scorer
+    return request.nodes.open(), request.scorer.open()
 
 
 def _tables(groups: list[RowGroup]) -> Iterator[pa.Table]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,17 @@ from peg_core.graph.edge_table import (
     read_row_group,
     require_no_nulls,
 )
-from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.graph_store import GraphStore, load_times
 from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
 from peg_core.random_streams import random_stream
 from peg_core.splits.edge_split import TEST, TRAIN, VALID, split_by_time, split_randomly
 from peg_core.splits.entry_chunk import entry_chunks, find_entries
+from peg_core.splits.held_out_pairs import HeldOutPairs
 from peg_core.splits.leak_check import require_no_leaks
 from peg_core.splits.negative_sampling import sample_non_edges
-from peg_core.splits.split_store import LabelledPairs, SplitStore
-from workers.task_map import Result
+from peg_core.splits.split_store import SplitStore
+from workers.artifact_ref import ArtifactRef
 
 PARTS = {"valid": VALID, "test": TEST}
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -44,16 +44,16 @@ class SplitRequest:
     given_links: dict[str, str | None]
     given_negatives: dict[str, str | None]
     columns: tuple[str, str]
-    graph: Path
-    folder: Path
+    graph: ArtifactRef[GraphStore]
+    out: ArtifactRef[SplitStore]
 
 
-def split_task(request: SplitRequest) -> Result:
+def split_task(request: SplitRequest) -> dict[str, int]:
     """Write the training graph, its folds and the held-out pairs; prove there is no leak."""
-    graph = GraphStore.open(request.graph)
+    graph = request.graph.open()
     # by original ids: an edge keeps its part whatever number its nodes get
-    node_keys = NodeIds.open(request.graph).hashes()
-    store = SplitStore(request.folder)
+    node_keys = request.graph.at(NodeIds).open().hashes()
+    store = request.out.open()
     parts = store.new_parts(graph)
     _write_parts(request, graph, node_keys, parts)
     train = store.write_train(graph, parts, node_keys, folds=request.folds, seed=request.seed)
@@ -61,8 +61,8 @@ def split_task(request: SplitRequest) -> Result:
     negatives = _negatives(request, graph, {name: len(pair[0]) for name, pair in links.items()})
     for name, pair in links.items():
         store.write_held_out(name, _label(pair, negatives[name]))
-    leaks = require_no_leaks(train, store.held_out_links(), place="the training graph")
-    counts: Result = {"train_links": train.num_edges}
+    leaks = require_no_leaks(train, store.held_out_links(), found_in="the training graph")
+    counts: dict[str, int] = {"train_links": train.num_edges}
     for name in PARTS:
         counts[f"{name}_links"] = len(links[name][0])
         counts[f"{name}_negatives"] = len(negatives[name][0])
@@ -82,7 +82,8 @@ def _write_parts(
         split_randomly(graph, node_keys, parts, **shares)
         return
     if request.by == "time":
-        times = np.load(request.graph / "times.npy", mmap_mode="r")
+        times = load_times(request.graph.folder)
+        assert times is not None  # the configuration guarantees a time column
         split_by_time(graph, node_keys, times, parts, **shares)
         return
     parts[:] = TRAIN
@@ -118,13 +119,13 @@ def _negatives(
     rng = random_stream(seed=request.seed, purpose="held-out negatives")
     source, target = sample_non_edges(graph, sum(wanted[name] for name in drawn), rng=rng)
     found: dict[str, Pairs] = {}
-    place = 0
+    first = 0
     for name in PARTS:
         location = request.given_negatives[name]
         if location is None:
-            part = slice(place, place + wanted[name])
+            part = slice(first, first + wanted[name])
             found[name] = (source[part], target[part])
-            place += wanted[name]
+            first += wanted[name]
             continue
         found[name] = _read_pairs(location, request)
         edges = int(graph.contains(*found[name]).sum())
@@ -139,7 +140,7 @@ def _negatives(
 def _read_pairs(location: str, request: SplitRequest) -> Pairs:
     """Pairs of a Parquet location as node indices, source < target, unknown ids refused."""
     files = find_parquet_files(location)
-    node_ids = NodeIds.open(request.graph)
+    node_ids = request.graph.at(NodeIds).open()
     groups = list_row_groups(files, request.columns)
     if not groups:
         raise InputError.no_rows(location, "pairs")
@@ -162,8 +163,8 @@ def _read_pairs(location: str, request: SplitRequest) -> Pairs:
     return np.minimum(first, second), np.maximum(first, second)
 
 
-def _label(links: Pairs, negatives: Pairs) -> LabelledPairs:
+def _label(links: Pairs, negatives: Pairs) -> HeldOutPairs:
     label = np.repeat(np.array([1, 0], dtype=np.uint8), [len(links[0]), len(negatives[0])])
-    return LabelledPairs(
+    return HeldOutPairs(
         np.concatenate([links[0], negatives[0]]), np.concatenate([links[1], negatives[1]]), label
     )

@@ -25,7 +25,6 @@ from peg_core.training.link_schedule import LinkSchedule, Share
 from peg_core.training.link_trainer import LinkTrainer, PairLogits
 from peg_core.training.sampled_view import SampledView
 from peg_core.training.step_source import FullGraphSource, SampledSource, StepSource
-from workers.tasks.encode import load_positions
 
 if TYPE_CHECKING:
     from workers.tasks.train import TrainRequest
@@ -42,34 +41,33 @@ def build_trainer(
     request: TrainRequest, share: Share, device: torch.device
 ) -> tuple[LinkTrainer, ModelSpec]:
     """Everything that the loop needs; the same in every worker but for its share."""
-    split = SplitStore(request.split)
-    features = NodeFeatures.open(request.features)
+    optimisation = request.optimisation
+    split, features = request.inputs.split.open(), request.inputs.features.open()
     spec = _spec(request, split, features)
     torch.manual_seed(stream_seed(seed=request.seed, purpose="initial weights"))
-    model = MODELS[request.kind](spec)
+    model = MODELS[spec.kind](spec)
     network: torch.nn.Module = prepare_model(PairLogits(model))
-    if request.compile:
+    if optimisation.compile:
         network = torch.compile(network)  # type: ignore[assignment]
     trainer = LinkTrainer(
         network,
-        torch.optim.Adam(network.parameters(), lr=request.lr, weight_decay=request.weight_decay),
+        torch.optim.Adam(
+            network.parameters(), lr=optimisation.lr, weight_decay=optimisation.weight_decay
+        ),
         _source(request, split, features, model, share),
         split.held_out("valid", most=MOST_VALID_PAIRS),
         seed=request.seed,
         device=device,
-        objective=request.objective,
-        metric=request.metric,
-        accumulate=request.accumulate,
-        average=request.average,
+        optimisation=optimisation,
     )
     return trainer, spec
 
 
 def is_sampled(request: TrainRequest, graph: GraphStore) -> bool:
     """Whether steps see samples of the graph."""
-    if request.batching == "auto":
+    if request.sampling.batching == "auto":
         return graph.num_edges > MOST_FULL_EDGES
-    return request.batching == "sampled"
+    return request.sampling.batching == "sampled"
 
 
 def _source(
@@ -79,19 +77,19 @@ def _source(
     model: LinkPredictor,
     share: Share,
 ) -> StepSource:
-    sampled = is_sampled(request, split.train_graph())
+    sampled, sampling = is_sampled(request, split.train_graph()), request.sampling
     schedule = LinkSchedule(
         split,
-        folds=request.folds,
+        folds=request.inputs.folds,
         seed=request.seed,
         share=share,
-        batch_size=request.batch_size if sampled else None,
-        negatives=request.negatives,
-        negatives_per_link=request.negatives_per_link,
+        batch_size=sampling.batch_size if sampled else None,
+        negatives=sampling.negatives,
+        negatives_per_link=sampling.negatives_per_link,
     )
 
     def view(kind: type[View], graph: GraphStore, fold: int) -> View:
-        require_no_leaks(graph, split.hidden_links(fold), place="the messages of training")
+        require_no_leaks(graph, split.hidden_links(fold), found_in="the messages of training")
         return kind.of(graph, _positions(request, graph, fold), features, model)
 
     @cache
@@ -100,15 +98,15 @@ def _source(
 
     @lru_cache(maxsize=3)  # the folds come one after the other
     def sampled_view_of(fold: int) -> SampledView:
-        return view(SampledView, open_fold_graph(split, fold, request.scratch), fold)
+        return view(SampledView, open_fold_graph(split, fold, request.out.open().scratch), fold)
 
     if not sampled:
         return FullGraphSource(schedule, full_view_of)
     return SampledSource(
         schedule,
         sampled_view_of,
-        sampler=PygNeighborSampler if request.sampler == "pyg" else NeighborSampler,
-        fan_outs=request.fan_outs,
+        sampler=PygNeighborSampler if sampling.sampler == "pyg" else NeighborSampler,
+        fan_outs=sampling.hops(request.model.layers),
         seed=request.seed,
     )
 
@@ -116,17 +114,9 @@ def _source(
 def _spec(request: TrainRequest, split: SplitStore, features: NodeFeatures) -> ModelSpec:
     graph = split.train_graph()
     positions = _positions(request, graph, NO_FOLD)
-    return ModelSpec(
-        kind=request.kind,
-        preset=request.preset,
+    return request.model.spec(
         in_channels=features.width(positions),
-        num_encodings=request.num_encodings,
-        hidden=request.hidden,
-        layers=request.layers,
-        head=request.head,
-        gate=request.gate,
-        dropout=request.dropout,
-        head_width=request.head_width,
+        num_encodings=len(positions),
         encoding_widths=[z.shape[1] for z in positions],
         learned_nodes=graph.num_nodes if features.kind == "learned" else 0,
     )
@@ -135,6 +125,4 @@ def _spec(request: TrainRequest, split: SplitStore, features: NodeFeatures) -> M
 def _positions(
     request: TrainRequest, graph: GraphStore, fold: int
 ) -> list[npt.NDArray[np.float32]]:
-    return load_positions(
-        request.positions, request.num_encodings, num_nodes=graph.num_nodes, fold=fold
-    )
+    return request.inputs.positions.open().arrays(num_nodes=graph.num_nodes, fold=fold)

@@ -22,7 +22,8 @@ from peg_core.encoding.walks.random_walks import (
     walk,
 )
 from peg_core.graph.graph_store import IntArray
-from peg_core.kernels.row_updates import move_rows, prefetch_row, row_products
+from peg_core.kernels.intrinsics import prefetch_row
+from peg_core.kernels.row_updates import move_rows, row_products
 
 # Products beyond this count as certain and change nothing, as in word2vec.
 LARGEST_PRODUCT = 6.0

@@ -18,9 +18,9 @@ from peg_core.encoding.walks.random_walks import WalkGraph, WalkRule, walk_key
 from peg_core.encoding.walks.skip_gram import SigmoidTable, Tables, train_edges, train_walks
 from peg_core.encoding.walks.table_replicas import ROUNDS, train_in_rounds
 from peg_core.graph.graph_store import GraphStore, IntArray
-from peg_core.kernels.generator_kernels import Scramble
 from peg_core.kernels.row_updates import padded_columns
 from peg_core.random_streams import random_stream, stream_seed
+from peg_core.scramble import Scramble
 
 Negatives = Literal["standard", "shared"]
 

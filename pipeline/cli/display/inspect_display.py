@@ -107,7 +107,7 @@ def _print_nodes(console: Console, measure: str, nodes: list[tuple[Any, int, str
 
 
 def readable(console: Console, text: str) -> Text:
-    """Text of the user as it is, escaped where the terminal could not show it."""
+    """The user's text unchanged, escaped where the terminal could not show it."""
     if text.isprintable() and (text.isascii() or not console.options.ascii_only):
         return Text(text)
     return Text(text.encode("unicode_escape").decode())

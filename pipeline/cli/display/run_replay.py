@@ -1,11 +1,11 @@
-"""The display of a run that goes on elsewhere, from the JSON lines that it prints."""
+"""The display of a run on another machine, from the JSON lines that it prints."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from pipeline.run.progress import RunDisplay, StageLine
+from pipeline.run.progress import RunDisplay, StageProgress
 
 
 class RunReplay:
@@ -14,7 +14,7 @@ class RunReplay:
     def __init__(self, display: RunDisplay) -> None:
         self._display = display
         self._rest = ""
-        self._lines: dict[str, StageLine] = {}
+        self._lines: dict[str, StageProgress] = {}
 
     def feed(self, text: str) -> None:
         """Take in some output, cut anywhere."""

@@ -1,4 +1,4 @@
-"""A schedule as files of the scheduler that somebody has already."""
+"""A schedule as files for a scheduler that is already in use."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _cron(schedule: Schedule) -> dict[str, str]:
     )  # fmt: skip
     text = (
         f"# (crontab -l; cat {schedule.name}.crontab) | crontab -\n"
-        "# A run that is not done keeps the store: the next one then ends with an error.\n"
+        "# While a run is going it holds the store: the next one then ends with an error.\n"
         f"{zone}CRON_TZ={schedule.timezone}\n{line}\n"
     )
     return {f"{schedule.name}.crontab": text}
@@ -84,7 +84,7 @@ def _systemd(schedule: Schedule) -> dict[str, str]:
     service = (
         f"# cp {unit}.service {unit}.timer /etc/systemd/system/\n"
         f"# systemctl daemon-reload && systemctl enable --now {unit}.timer\n"
-        "# A service that still runs is not started again: runs do not overlap.\n"
+        "# A service that is still running is not started again: runs do not overlap.\n"
         f"[Unit]\nDescription=peg pipeline {schedule.name}\n{limits if retry else ''}\n"
         f"[Service]\nType=oneshot\nWorkingDirectory={schedule.folder}\n"
         "# RAY_AUTH_TOKEN_PATH and the like, in a file of mode 0600\n"
@@ -126,7 +126,7 @@ def _kuberay(schedule: Schedule, image: str, namespace: str) -> dict[str, str]:
     heading = (
         f"kubectl apply -f {file}\n"
         "RayCronJob is alpha: KubeRay 1.6 or newer with the feature gate RayCronJob. It has no\n"
-        "policy for overlap: a run that finds the store in use fails; `--kind kubernetes` has.\n"
+        "policy for overlap: a run that finds the store in use fails; see `--kind kubernetes`.\n"
         f"Needs the claim {DATA_CLAIM}, ReadWriteMany."
     )
     return {file: as_yaml(manifests, heading)}

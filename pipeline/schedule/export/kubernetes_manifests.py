@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import math
 import re
 import shlex
 from pathlib import Path
@@ -14,6 +15,7 @@ import yaml
 from peg_core.errors import ConfigError
 from peg_core.object_url import is_url
 from pipeline.config.loading import load_config
+from pipeline.config.pipeline_config import ClusterConfig
 from pipeline.schedule.schedule import Schedule
 
 Manifest = dict[str, Any]
@@ -58,14 +60,31 @@ _Dumper.add_representer(str, _text)
 def cron_job_manifests(schedule: Schedule, cron: str, *, image: str, namespace: str
 ) -> list[Manifest]:  # fmt: skip
     """ConfigMap, permissions and the CronJob."""
-    name = object_name(schedule)
-    meta = {"name": name, "namespace": namespace}
+    meta = {"name": object_name(schedule), "namespace": namespace}
     ray_job = ray_job_manifest(schedule, NAME_MARK, image=image, namespace=namespace)
     config = _config_map(schedule, namespace)
     config["data"]["rayjob.json"] = json.dumps(ray_job, indent=2)
+    return [config, *_permissions(meta), _cron_job(schedule, cron, meta)]
+
+
+def _permissions(meta: dict[str, str]) -> list[Manifest]:
+    """An account that may create RayJobs and look at them."""
+    name = meta["name"]
     rules = [{"apiGroups": ["ray.io"], "resources": ["rayjobs"], "verbs": ["create", "get"]}]
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
-    account = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    account = {"kind": "ServiceAccount", "name": name, "namespace": meta["namespace"]}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": meta,
+         "rules": rules},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": meta,
+         "roleRef": role, "subjects": [account]},
+    ]  # fmt: skip
+
+
+def _cron_job(schedule: Schedule, cron: str, meta: dict[str, str]) -> Manifest:
+    """The CronJob, whose pod applies the RayJob of the ConfigMap and waits for it."""
+    name = meta["name"]
     container = {
         "name": "apply",
         "image": KUBECTL_IMAGE,
@@ -79,7 +98,7 @@ def cron_job_manifests(schedule: Schedule, cron: str, *, image: str, namespace: 
         "containers": [container],
         "volumes": [{"name": "config", "configMap": {"name": name}}],
     }
-    cron_job = {
+    return {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
         "metadata": meta,
@@ -94,15 +113,6 @@ def cron_job_manifests(schedule: Schedule, cron: str, *, image: str, namespace: 
             "jobTemplate": {"spec": {"backoffLimit": 0, "template": {"spec": pod}}},
         },
     }
-    return [
-        config,
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
-        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": meta,
-         "rules": rules},
-        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": meta,
-         "roleRef": role, "subjects": [account]},
-        cron_job,
-    ]  # fmt: skip
 
 
 def ray_cron_job_manifests(schedule: Schedule, cron: str, *, image: str, namespace: str
@@ -110,7 +120,7 @@ def ray_cron_job_manifests(schedule: Schedule, cron: str, *, image: str, namespa
     """ConfigMap and the RayCronJob of KubeRay 1.6 and later."""
     if schedule.timezone != "UTC":
         raise ConfigError(
-            f"a RayCronJob knows no time zone, the schedule is in {schedule.timezone}; use `--kind "
+            f"a RayCronJob has no time zone, the schedule is in {schedule.timezone}; use `--kind "
             "kubernetes`, or a schedule in UTC"
         )
     meta = {"name": object_name(schedule), "namespace": namespace}
@@ -155,19 +165,14 @@ def _ray_job_spec(schedule: Schedule, image: str) -> Manifest:
     config = load_config(Path(schedule.config), schedule.overrides)
     if not is_url(config.store) and not config.store.startswith(f"{DATA_FOLDER}/"):
         raise ConfigError(
-            f"the store {config.store} ends with its pod; set `store` to a URL or to a folder "
-            f"below {DATA_FOLDER}, where the claim {DATA_CLAIM} is mounted"
+            f"the store {config.store} would be lost with its pod; set `store` to a URL or to a "
+            f"folder below {DATA_FOLDER}, where the claim {DATA_CLAIM} is mounted"
         )
-    command = ["python", "-m", "pipeline", "run", f"{CONFIG_FOLDER}/pipeline.yaml"]
-    command += ["--refresh"] if schedule.mode == "refresh" else []
-    overrides = [*schedule.overrides, "cluster.address=auto"]
-    command += [part for item in overrides for part in ("--set", item)]
-    cluster = config.cluster
     return {
-        "entrypoint": shlex.join(command),
+        "entrypoint": _entrypoint(schedule),
         "shutdownAfterJobFinishes": True,
         "ttlSecondsAfterFinished": 600,
-        # every retry has a new cluster; it goes on from the store
+        # every retry has a new cluster and continues from the store
         "backoffLimit": schedule.retries,
         "rayClusterSpec": {
             "rayVersion": importlib.metadata.version("ray"),
@@ -177,24 +182,37 @@ def _ray_job_spec(schedule: Schedule, image: str) -> Manifest:
                 "rayStartParams": {"num-cpus": "0"},
                 "template": _pod("ray-head", schedule, image, cpus=2, memory_bytes=4 * 2**30),
             },
-            "workerGroupSpecs": [
-                {
-                    "groupName": "workers",
-                    "replicas": cluster.workers,
-                    "minReplicas": cluster.workers,
-                    "maxReplicas": cluster.workers,
-                    "rayStartParams": {},
-                    "template": _pod(
-                        "ray-worker", schedule, image,
-                        # one more than a task takes: a restarted actor must not take its place
-                        cpus=cluster.cpus_per_worker + 1,
-                        memory_bytes=2 * cluster.task_memory,
-                        gpus=-int(-cluster.gpus_per_worker // 1),
-                    ),
-                }
-            ],
+            "workerGroupSpecs": [_worker_group(schedule, image, config.cluster)],
         },
-    }  # fmt: skip
+    }
+
+
+def _entrypoint(schedule: Schedule) -> str:
+    """The command of a run, which joins the cluster of its RayJob."""
+    command = ["python", "-m", "pipeline", "run", f"{CONFIG_FOLDER}/pipeline.yaml"]
+    command += ["--refresh"] if schedule.mode == "refresh" else []
+    overrides = [*schedule.overrides, "cluster.address=auto"]
+    command += [part for item in overrides for part in ("--set", item)]
+    return shlex.join(command)
+
+
+def _worker_group(schedule: Schedule, image: str, cluster: ClusterConfig) -> Manifest:
+    return {
+        "groupName": "workers",
+        "replicas": cluster.workers,
+        "minReplicas": cluster.workers,
+        "maxReplicas": cluster.workers,
+        "rayStartParams": {},
+        "template": _pod(
+            "ray-worker",
+            schedule,
+            image,
+            # one more than a task takes: a restarted actor must not take its CPU
+            cpus=cluster.cpus_per_worker + 1,
+            memory_bytes=2 * cluster.task_memory,
+            gpus=math.ceil(cluster.gpus_per_worker),
+        ),
+    }
 
 
 def _pod(

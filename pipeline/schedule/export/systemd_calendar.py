@@ -36,7 +36,7 @@ def _plain(values: Collection[object], cron: str) -> list[int]:
     plain = [value for value in values if isinstance(value, int) and value >= 0]
     if len(plain) != len(values):
         raise ConfigError(
-            f"systemd has no words for 'L', 'W' or '#' in {cron!r}; write the days as numbers"
+            f"systemd has no equivalent of 'L', 'W' or '#' in {cron!r}; write the days as numbers"
         )
     return plain
 

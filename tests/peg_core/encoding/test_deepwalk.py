@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from peg_core.encoding import ENCODERS, DeepWalk, Line, Node2Vec
-from peg_core.encoding.laplacian_eigenmaps import WeightNotPositive
+from peg_core.encoding.parameter_checks import WeightNotPositive
 from peg_core.encoding.row_length import PositionsNotFinite, place_rows
 from peg_core.encoding.walks.walk_training import TrainingState, WalkTraining
 from peg_core.graph.graph_store import GraphStore

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from peg_core.encoding import ENCODERS
 from peg_core.encoding.compare.alignment import eta
-from peg_core.encoding.laplacian_eigenmaps import LaplacianEigenmaps, WeightNotPositive
+from peg_core.encoding.laplacian_eigenmaps import LaplacianEigenmaps
+from peg_core.encoding.parameter_checks import WeightNotPositive
 from peg_core.errors import GraphTooSmall
 from peg_core.graph.graph_store import GraphStore
 from tests.peg_core.encoding.conftest import dense_laplacian, sine_of_largest_angle, store

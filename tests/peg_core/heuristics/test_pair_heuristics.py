@@ -5,7 +5,8 @@ import pytest
 from peg_core.graph.graph_store import GraphStore
 from peg_core.heuristics import HEURISTICS, heuristic_scores
 from peg_core.heuristics.katz import DAMPING, katz_index
-from peg_core.heuristics.personalised_pagerank import RESTART, pagerank_proximity
+from peg_core.heuristics.personalised_pagerank import pagerank_proximity
+from peg_core.kernels.pagerank_push import RESTART
 
 
 @pytest.fixture(scope="module")

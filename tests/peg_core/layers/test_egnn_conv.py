@@ -21,9 +21,9 @@ def test_rotating_and_shifting_the_input_does_the_same_to_the_output():
     _, x, z, layer, messages = example()
     rotation = torch.linalg.qr(torch.randn(3, 3))[0]
     shift = torch.randn(1, 3)
-    features, (moved,) = layer(x, x, [z], [z], messages)
+    features, (moved,) = layer.pass_messages(x, x, [z], [z], messages)
     other = z @ rotation + shift
-    features_after, (moved_after,) = layer(x, x, [other], [other], messages)
+    features_after, (moved_after,) = layer.pass_messages(x, x, [other], [other], messages)
     torch.testing.assert_close(features_after, features, atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(moved_after, moved @ rotation + shift, atol=1e-5, rtol=1e-4)
     assert (moved - z).abs().max() > 1e-3
@@ -31,7 +31,7 @@ def test_rotating_and_shifting_the_input_does_the_same_to_the_output():
 
 def test_layer_equals_a_loop_over_edges():
     graph, x, z, layer, messages = example()
-    features, (moved,) = layer(x, x, [z], [z], messages)
+    features, (moved,) = layer.pass_messages(x, x, [z], [z], messages)
     silu = torch.nn.functional.silu
     for node in range(graph.num_nodes):
         gathered, movement = torch.zeros(4), torch.zeros(3)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from peg_core.graph.graph_store import GraphStore
 from peg_core.layers.message_graph import MessageGraph
-from peg_core.layers.neighbor_sum import NeighborSum
+from peg_core.layers.neighbour_sum import NeighbourSum
 
 
 def example(seed, nodes=40, edges=150):
@@ -30,7 +30,7 @@ def test_sum_and_gradients_equal_gathering(seed):
     messages, x, coefficients = example(seed)
     weight = torch.randn(messages.num_targets, x.shape[1])
     results = []
-    for method in (NeighborSum().sum_neighbors, by_gathering):
+    for method in (NeighbourSum().sum_neighbours, by_gathering):
         out = (
             method(x, coefficients, messages)
             if method is not by_gathering
@@ -44,16 +44,16 @@ def test_sum_and_gradients_equal_gathering(seed):
 
 def test_other_number_types_take_the_ordinary_way():
     messages, x, coefficients = example(0)
-    found = NeighborSum().sum_neighbors(x.double(), coefficients.double(), messages)
+    found = NeighbourSum().sum_neighbours(x.double(), coefficients.double(), messages)
     assert found.dtype == torch.float64
-    expected = NeighborSum().sum_neighbors(x, coefficients, messages)
+    expected = NeighbourSum().sum_neighbours(x, coefficients, messages)
     torch.testing.assert_close(found.float(), expected, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("edges", [0, 1])
 def test_a_graph_of_hardly_any_edges(edges):
     messages, x, coefficients = example(3, nodes=4, edges=edges)
-    out = NeighborSum().sum_neighbors(x, coefficients, messages)
+    out = NeighbourSum().sum_neighbours(x, coefficients, messages)
     out.sum().backward()
     assert out.shape == (4, 5)
     assert torch.isfinite(x.grad).all()

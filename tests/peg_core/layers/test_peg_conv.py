@@ -51,9 +51,30 @@ def test_layer_equals_the_equation_in_dense_numpy(measure, residual, weighted):
     messages = MessageGraph.of_graph(graph, positions, EdgeRule(measure))
     state = torch.from_numpy(x)
     expected = dense_peg(graph, positions, x, layer, measure)
-    found = layer(state, state, messages)
+    found = layer.pass_messages(state, state, messages)
     np.testing.assert_allclose(found.detach().numpy(), expected, atol=2e-5)
     # few targets: the sum is taken before the product with W
     few = messages.first_targets(6, 20)
-    found = layer(state, state[:6], few)
+    found = layer.pass_messages(state, state[:6], few)
     np.testing.assert_allclose(found.detach().numpy(), expected[:6], atol=2e-5)
+
+
+@pytest.mark.parametrize("measure", ["distance", "squared", "inner"])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_plain_tensors_give_the_equation_too(measure, weighted):
+    rng = np.random.default_rng(1)
+    ends = rng.integers(0, 20, size=(60, 2))
+    weights = rng.uniform(0.5, 2, size=60) if weighted else None
+    graph = GraphStore.from_edges(ends[:, 0], ends[:, 1], num_nodes=20, weights=weights)
+    positions = [rng.normal(size=(20, p)).astype(np.float32) for p in (3, 2)]
+    x = rng.normal(size=(20, 5)).astype(np.float32)
+    torch.manual_seed(0)
+    layer = PEGConv(5, 4, num_measures=2, residual=True, measure=measure)
+    found = layer(
+        torch.from_numpy(x),
+        torch.from_numpy(np.stack([np.repeat(np.arange(20), graph.degrees), graph.indices])).long(),
+        [torch.from_numpy(z) for z in positions],
+        None if graph.weights is None else torch.from_numpy(graph.weights),
+    )
+    expected = dense_peg(graph, positions, x, layer, measure)
+    np.testing.assert_allclose(found.detach().numpy(), expected, atol=2e-5)

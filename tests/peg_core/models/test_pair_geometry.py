@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cosine, sqeuclidean
 
-from peg_core.models.pair_geometry import NUM_GEOMETRIC, pair_geometry
+from peg_core.kernels.pair_geometry import NUM_GEOMETRIC
+from peg_core.models.pair_geometry import pair_geometry
 
 
 def example(seed, widths=(5, 33)):

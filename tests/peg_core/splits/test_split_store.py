@@ -4,13 +4,9 @@ import pytest
 
 from peg_core.errors import LeakFound, PegError
 from peg_core.splits.edge_split import split_randomly
+from peg_core.splits.held_out_pairs import HeldOutPairs
 from peg_core.splits.leak_check import count_leaks, require_no_leaks
-from peg_core.splits.split_store import (
-    NO_FOLD,
-    LabelledPairs,
-    SplitStore,
-    require_folds,
-)
+from peg_core.splits.split_store import NO_FOLD, SplitStore, require_folds
 
 
 @pytest.fixture
@@ -26,7 +22,7 @@ def split(tmp_path, to_store):
     for name, part in (("valid", 1), ("test", 2)):
         chosen = parts == part
         links = (source[chosen].astype(np.int64), target[chosen].astype(np.int64))
-        store.write_held_out(name, LabelledPairs(*links, np.ones(chosen.sum(), np.uint8)))
+        store.write_held_out(name, HeldOutPairs(*links, np.ones(chosen.sum(), np.uint8)))
     return dict(zip(zip(source, target, strict=True), parts, strict=True)), store
 
 
@@ -68,7 +64,7 @@ def test_a_test_edge_put_into_the_training_graph_is_found(split):
         np.append(source, leaked.source[:3]), np.append(target, leaked.target[:3]), num_nodes=40
     )
     with pytest.raises(LeakFound, match=r"3 test link\(s\) stand in the training graph"):
-        require_no_leaks(spoiled, store.held_out_links(), place="the training graph")
+        require_no_leaks(spoiled, store.held_out_links(), found_in="the training graph")
 
 
 def test_held_out_pairs_come_back(split):
@@ -84,10 +80,10 @@ def test_thinned_pairs_are_every_third_of_links_and_non_links(split, monkeypatch
     _, store = split
     rng = np.random.default_rng(0)
     label = np.repeat(np.array([1, 0], np.uint8), [50, 30])
-    pairs = LabelledPairs(rng.integers(0, 40, 80), rng.integers(0, 40, 80), label)
+    pairs = HeldOutPairs(rng.integers(0, 40, 80), rng.integers(0, 40, 80), label)
     store.write_held_out("valid", pairs)
     for chunk in (7, 2**20):  # the pieces in which they are read do not matter
-        monkeypatch.setattr("peg_core.splits.split_store.CHUNK", chunk)
+        monkeypatch.setattr("peg_core.splits.held_out_pairs.CHUNK", chunk)
         some = store.held_out("valid", most=30)
         for name in ("source", "target", "label"):
             np.testing.assert_array_equal(getattr(some, name), getattr(pairs, name)[::3])
@@ -97,6 +93,7 @@ def test_thinned_pairs_are_every_third_of_links_and_non_links(split, monkeypatch
 def test_hidden_links_are_found_whatever_the_chunk(split, monkeypatch):
     _, store = split
     monkeypatch.setattr("peg_core.splits.split_store.CHUNK", 5)
+    monkeypatch.setattr("peg_core.splits.held_out_pairs.CHUNK", 5)
     assert count_leaks(store.train_graph(), store.hidden_links(2)) == {
         "valid": 0,
         "test": 0,

@@ -11,12 +11,14 @@ from peg_core.models import MODELS
 from peg_core.models.link_predictor import ModelSpec
 from peg_core.random_streams import random_stream
 from peg_core.splits.edge_split import split_randomly
+from peg_core.splits.held_out_pairs import HeldOutPairs
 from peg_core.splits.negative_sampling import sample_non_edges
-from peg_core.splits.split_store import LabelledPairs, SplitStore
+from peg_core.splits.split_store import SplitStore
 from peg_core.training.graph_view import FullView
 from peg_core.training.link_schedule import LinkSchedule
 from peg_core.training.link_trainer import LinkTrainer, PairLogits
 from peg_core.training.sampled_view import SampledView
+from peg_core.training.settings import Optimisation
 from peg_core.training.step_source import FullGraphSource, SampledSource
 
 
@@ -36,7 +38,7 @@ def split(tmp_path, to_store):
         free = sample_non_edges(graph, len(links[0]), rng=rng)
         ends = [np.concatenate(pair) for pair in zip(links, free, strict=True)]
         label = np.repeat(np.array([1, 0], np.uint8), len(links[0]))
-        store.write_held_out(name, LabelledPairs(*ends, label))
+        store.write_held_out(name, HeldOutPairs(*ends, label))
     return store
 
 
@@ -75,7 +77,7 @@ def make_trainer(split):
             split.held_out("valid"),
             seed=0,
             device=torch.device("cpu"),
-            **options,
+            optimisation=Optimisation(**{"average": 0.0, **options}),
         )
 
     return make

@@ -133,7 +133,7 @@ def test_the_mean_of_many_samples_approaches_the_full_sum(make_trainer, kind):
     def layer(sampled):
         (messages,) = view.layers(sampled)
         x, _ = view.node_inputs(sampled.nodes)
-        return model.layers[0](x, x[:20], messages).detach().numpy()
+        return model.layers[0].pass_messages(x, x[:20], messages).detach().numpy()
 
     exact = layer(full.sample(seeds, seed=0))
     draws = np.stack([layer(sampler.sample(seeds, seed=s)) for s in range(1500)])

@@ -67,6 +67,7 @@ def test_status_of_a_pipeline_that_never_ran(small_config):
     assert result.output.count("missing") == 12
 
 
+@pytest.mark.slow
 def test_errors_go_to_stderr_without_a_traceback(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "pipeline", "run", str(tmp_path / "none.yaml")],
@@ -78,6 +79,7 @@ def test_errors_go_to_stderr_without_a_traceback(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_wrong_option_is_told_by_click():
     done = subprocess.run(
         [sys.executable, "-m", "pipeline", "run", "--epochs", "3"], capture_output=True, text=True

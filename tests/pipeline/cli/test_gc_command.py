@@ -7,13 +7,13 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from peg_core.artifacts.manifest import Manifest
 from peg_core.errors import ConfigError, PegError
 from pipeline.cli.app import cli
 from pipeline.config.loading import load_config
 from pipeline.run.runner import plan_run
 from pipeline.store.lease import Lease, StoreBusy
 from pipeline.store.local_store import ArtifactStore
-from pipeline.store.manifest import Manifest
 
 
 def peg(*arguments):
@@ -26,7 +26,7 @@ def fill(config_file, *overrides, day):
     store = ArtifactStore(Path(config.store))
     made = []
     for step in plan_run(config):
-        folder = store.prepare(step.stage.name, step.fingerprint, afresh=False)
+        folder = store.prepare(step.stage.name, step.fingerprint, afresh=False).folder
         if Manifest.read(folder) is None:
             when = f"2026-01-{day:02}T00:00:00+00:00"
             (folder / "data.npy").write_bytes(bytes(1000))
@@ -79,8 +79,10 @@ def test_what_the_last_run_used_stays_and_so_does_unfinished_work_that_is_reache
     store = ArtifactStore(Path(config.store))
     current = fill(small_config, "train.lr=0.5", day=1)
     store.point_current("train", current[4].name)
-    begun = store.prepare("train", plan_run(load_config(small_config))[4].fingerprint, afresh=False)
-    dropped = store.prepare("train", "0123456789abcdef", afresh=False)
+    begun = store.prepare(
+        "train", plan_run(load_config(small_config))[4].fingerprint, afresh=False
+    ).folder
+    dropped = store.prepare("train", "0123456789abcdef", afresh=False).folder
     peg("gc", small_config, "--keep", "0", "--delete")
     assert current[4].exists()
     assert begun.exists()

@@ -81,7 +81,7 @@ def test_same_seed_gives_the_same_bytes(name, tmp_path):
 def test_existing_file_is_replaced_only_when_asked(tmp_path):
     out = tmp_path / "edges.parquet"
     out.write_text("precious")
-    with pytest.raises(ConfigError, match=r"edges.parquet exists already; .*--overwrite"):
+    with pytest.raises(ConfigError, match=r"edges.parquet already exists; .*--overwrite"):
         run("sbm", *SIZES["sbm"], "--out", out)
     assert out.read_text() == "precious"
     run("sbm", *SIZES["sbm"], "--out", out, "--overwrite")
@@ -102,7 +102,7 @@ def test_existing_file_is_replaced_only_when_asked(tmp_path):
         (["--candidates", "0", "--candidates-out", "pairs"], "0 candidates were asked for"),
         (["--candidates", "9_999_999", "--candidates-out", "pairs"], "form only 499,500 pairs"),
         (["--candidates", "4", "--candidates-out", "edges"], "edges was given for two outputs"),
-        (["--out", "."], "is a folder, needed is a file"),
+        (["--out", "."], "is a folder; add a file name"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_written(

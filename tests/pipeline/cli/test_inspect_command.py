@@ -16,6 +16,7 @@ import scipy.stats
 import yaml
 from click.testing import CliRunner
 
+from peg_core.artifacts.manifest import Manifest
 from peg_core.errors import ArtifactMismatch, ConfigError, PegError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
@@ -23,8 +24,6 @@ from pipeline.cli.app import cli
 from pipeline.config.loading import load_config
 from pipeline.run.runner import plan_run, run_pipeline
 from pipeline.store.local_store import ArtifactStore
-from pipeline.store.manifest import Manifest
-from workers.tasks.encode import positions_file
 
 
 def invoke(*arguments, **environment):
@@ -42,13 +41,13 @@ def finish(config_file: Path, stage: str) -> Path:
     """The folder of a stage's artifact that `peg plan` takes for finished."""
     config = load_config(config_file)
     (step,) = [step for step in plan_run(config) if step.stage.name == stage]
-    folder = ArtifactStore(Path(config.store)).prepare(stage, step.fingerprint, afresh=False)
+    folder = ArtifactStore(Path(config.store)).prepare(stage, step.fingerprint, afresh=False).folder
     Manifest(step.identity, step.fingerprint, "then", "now", 0.0, 0).write(folder)
     return folder
 
 
 def finish_encoding(config_file: Path, stage: str, positions: np.ndarray) -> None:
-    file = positions_file(finish(config_file, stage), 0)
+    file = finish(config_file, stage) / "encoding-0" / "all.npy"
     file.parent.mkdir(parents=True)
     np.save(file, positions)
 
@@ -235,9 +234,9 @@ def test_encodings_that_do_not_fit_are_refused_with_both_shapes(position_files, 
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.ones(5), r"float64 of shape \(5,\), needed are numbers"),
-        (np.ones((0, 4)), r"shape \(0, 4\), needed"),
-        (np.array([["a", "b"]]), "needed are numbers"),
+        (np.ones(5), r"float64 of shape \(5,\); give a table of numbers"),
+        (np.ones((0, 4)), r"shape \(0, 4\); give a table"),
+        (np.array([["a", "b"]]), "give a table of numbers"),
         (np.array([[1.0, 2.0], [3.0, np.nan]]), "NaN or infinity in row 1;"),
     ],
 )
@@ -257,17 +256,18 @@ def test_other_numbers_are_positions_too(position_files, positions, dtype):
 def test_files_that_are_no_arrays_are_refused(position_files):
     for content in (b"", b"positions", position_files[0].read_bytes()[:-8]):
         position_files[1].write_bytes(content)
-        with pytest.raises(PegError, match=r"b\.npy cannot be read \(.+\); needed is a \.npy"):
+        with pytest.raises(PegError, match=r"b\.npy cannot be read \(.+\); give a \.npy"):
             invoke("encoding", *position_files)
     with pytest.raises(PegError, match=r"none\.npy cannot be read"):
         invoke("encoding", position_files[0], position_files[0].with_name("none.npy"))
 
 
 def test_a_folder_is_no_encoding(tmp_path, position_files):
-    with pytest.raises(PegError, match=r"is a folder, needed is a \.npy file"):
+    with pytest.raises(PegError, match=r"is a folder, not a \.npy file"):
         invoke("encoding", tmp_path, position_files[0])
 
 
+@pytest.mark.slow
 def test_a_pipe_gets_plain_text(tmp_path, two_communities):
     two_communities.save(tmp_path)
     done = subprocess.run(

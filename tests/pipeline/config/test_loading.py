@@ -114,7 +114,7 @@ def test_what_is_not_yaml_is_reported_with_line_and_column(text, expected):
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "---\n"])
 def test_an_empty_file_says_what_to_write(text):
     assert re.fullmatch(
-        r"run\.yaml(:\d)?: the file is empty, needed are keys; write at least name, store, graph",
+        r"run\.yaml(:\d)?: the file is empty, it must hold keys; write at least name, store, graph",
         the_problem(text),
     )
 
@@ -123,7 +123,7 @@ def test_an_empty_file_says_what_to_write(text):
     ("text", "found"), [("- a\n- b\n", "a list"), ("just words\n", "the text 'just words'")]
 )
 def test_a_top_level_without_keys_is_refused(text, found):
-    assert the_problem(text).startswith(f"run.yaml:1: the file holds {found}, needed are keys")
+    assert the_problem(text).startswith(f"run.yaml:1: the file holds {found}, it must hold keys")
 
 
 def test_a_duplicate_key_names_both_lines():
@@ -266,9 +266,12 @@ def test_an_override_of_one_alias_leaves_the_other():
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("train.epochs", "--set train.epochs: needed is KEY=VALUE; write for example --set train"),
-        ("=5", "--set =5: needed is KEY=VALUE"),
-        ("train..epochs=5", "--set train..epochs=5: needed is KEY=VALUE"),
+        (
+            "train.epochs",
+            "--set train.epochs: an override must be KEY=VALUE; write for example --set train",
+        ),
+        ("=5", "--set =5: an override must be KEY=VALUE"),
+        ("train..epochs=5", "--set train..epochs=5: an override must be KEY=VALUE"),
         ("train.epoch=5", "--set train.epoch=5: train.epoch: unknown key 'epoch'; known: lr, "),
         ("trian.epochs=5", "--set trian.epochs=5: trian: unknown key 'trian'; known: name, "),
         ("train.epochs=x", "--set train.epochs=x: train.epochs: found the text 'x', needed a wh"),

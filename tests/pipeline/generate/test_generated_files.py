@@ -52,7 +52,7 @@ def test_files_are_compressed_with_zstd(tmp_path):
 
 def test_existing_file_is_refused_and_left_alone(tmp_path):
     (tmp_path / "old").write_text("precious")
-    with pytest.raises(ConfigError, match=r"old exists already; .*--overwrite"):
+    with pytest.raises(ConfigError, match=r"old already exists; .*--overwrite"):
         write_files([numbers(tmp_path / "new"), numbers(tmp_path / "old")], overwrite=False)
     assert (tmp_path / "old").read_text() == "precious"
     assert files_under(tmp_path) == ["old"]
@@ -101,7 +101,7 @@ def test_one_path_for_two_files_is_refused(tmp_path):
 
 
 def test_folder_in_place_of_a_file_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="is a folder, needed is a file"):
+    with pytest.raises(ConfigError, match="is a folder; add a file name"):
         write_files([numbers(tmp_path)], overwrite=True)
 
 

@@ -1,10 +1,10 @@
 import polars as pl
 import pytest
 
+from peg_core.artifacts.manifest import Manifest
 from peg_core.errors import ConfigError, InputError
 from pipeline.run.plan import Action, forced_stages, make_plan
 from pipeline.stages import STAGES
-from pipeline.store.manifest import Manifest
 
 EVERY_STAGE = [
     "ingest", "features", "split", "encode", "train", "embed", "calibrate", "evaluate",

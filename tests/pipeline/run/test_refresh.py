@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from peg_core.artifacts.manifest import Manifest
 from peg_core.atomic_file import write_json
 from peg_core.errors import ConfigError, InputError
 from pipeline.config.result_sections import RefreshConfig
@@ -12,7 +13,6 @@ from pipeline.run.plan import Action
 from pipeline.run.refresh import artifacts_in_use, limits_passed, plan_refresh, run_refresh
 from pipeline.run.runner import plan_run
 from pipeline.store.local_store import ArtifactStore
-from pipeline.store.manifest import Manifest
 
 RECIPE = {
     "graph": {},
@@ -28,7 +28,7 @@ def finish(config, steps, until=None):
     store = ArtifactStore(Path(config.store))
     for step in steps:
         if step.action is Action.RUN:
-            folder = store.prepare(step.stage.name, step.fingerprint, afresh=False)
+            folder = store.prepare(step.stage.name, step.fingerprint, afresh=False).folder
             details = {"best_seed": 0} if step.stage.name == "train" else {}
             Manifest(step.identity, step.fingerprint, "then", "now", 0.0, 0, {}, details).write(
                 folder

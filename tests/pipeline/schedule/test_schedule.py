@@ -50,13 +50,13 @@ def test_ticks_of_two_looks_are_those_of_one():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"cron": "99 * * * *"}, "no cron expression"),
-        ({"cron": "* * *"}, "no cron expression"),
-        ({"cron": "0 0 30 2 *"}, "no cron expression"),
+        ({"cron": "99 * * * *"}, "not a cron expression"),
+        ({"cron": "* * *"}, "not a cron expression"),
+        ({"cron": "0 0 30 2 *"}, "not a cron expression"),
         ({"cron": "* * * * *", "timezone": "Mars/Base"}, "no time zone"),
         ({}, "either a cron expression or an interval"),
         ({"cron": "* * * * *", "every_seconds": 5}, "either a cron expression or an interval"),
-        ({"name": "lease", "every_seconds": 5}, "is taken"),
+        ({"name": "lease", "every_seconds": 5}, "is reserved"),
     ],
 )
 def test_wrong_schedules_are_refused(changes, message):
@@ -67,7 +67,7 @@ def test_wrong_schedules_are_refused(changes, message):
 def test_intervals_are_read_with_their_unit():
     assert [parse_interval(text) for text in ("90s", "15m", "6h", "1d")] == [90, 900, 21600, 86400]
     for text in ("0s", "5", "m", "-1s", "1w"):
-        with pytest.raises(ValueError, match="no interval"):
+        with pytest.raises(ValueError, match="not an interval"):
             parse_interval(text)
 
 

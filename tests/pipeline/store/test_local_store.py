@@ -1,8 +1,8 @@
 import pytest
 
+from peg_core.artifacts.manifest import Identity, Manifest
 from peg_core.errors import PegError
 from pipeline.store.local_store import ArtifactStore
-from pipeline.store.manifest import Identity, Manifest
 
 IDENTITY = Identity("split", 1, {"split": {"seed": 1}}, {"ingest": "abc"}, {})
 
@@ -13,7 +13,7 @@ def manifest(finished="2026-01-01"):
 
 def test_an_artifact_without_manifest_does_not_exist(tmp_path):
     store = ArtifactStore(tmp_path)
-    folder = store.prepare("split", IDENTITY.fingerprint, afresh=False)
+    folder = store.prepare("split", IDENTITY.fingerprint, afresh=False).folder
     (folder / "data").touch()
     assert store.find("split", IDENTITY.fingerprint) is None
     manifest().write(folder)
@@ -33,15 +33,15 @@ def test_every_part_of_the_identity_changes_the_fingerprint():
 
 def test_an_interrupted_artifact_keeps_its_shards_and_a_forced_one_does_not(tmp_path):
     store = ArtifactStore(tmp_path)
-    (store.prepare("split", "f", afresh=False) / "shard").touch()
-    assert (store.prepare("split", "f", afresh=False) / "shard").exists()
-    assert not (store.prepare("split", "f", afresh=True) / "shard").exists()
+    (store.prepare("split", "f", afresh=False).folder / "shard").touch()
+    assert (store.prepare("split", "f", afresh=False).folder / "shard").exists()
+    assert not (store.prepare("split", "f", afresh=True).folder / "shard").exists()
 
 
 def test_the_newest_artifact_is_the_one_finished_last(tmp_path):
     store = ArtifactStore(tmp_path)
     for name, finished in (("a", "2026-02-01"), ("b", "2026-03-01"), ("c", "2026-01-01")):
-        manifest(finished).write(store.prepare("split", name, afresh=False))
+        manifest(finished).write(store.prepare("split", name, afresh=False).folder)
     assert store.newest("split").finished == "2026-03-01"
     assert store.newest("train") is None
 
@@ -49,7 +49,7 @@ def test_the_newest_artifact_is_the_one_finished_last(tmp_path):
 def test_current_leads_to_the_artifact_last_pointed_to(tmp_path):
     store = ArtifactStore(tmp_path)
     for name in ("a", "b"):
-        (store.prepare("split", name, afresh=False) / name).touch()
+        (store.prepare("split", name, afresh=False).folder / name).touch()
         store.point_current("split", name)
     assert [path.name for path in (tmp_path / "current" / "split").iterdir()] == ["b"]
 

@@ -3,11 +3,11 @@ import threading
 
 import pytest
 
+from peg_core.artifacts.manifest import Identity, Manifest
 from peg_core.errors import PegError
 from pipeline.store import lease, remote_lease
 from pipeline.store.lease import StoreBusy
 from pipeline.store.local_store import ArtifactStore, open_store
-from pipeline.store.manifest import Identity, Manifest
 from pipeline.store.remote_lease import RemoteLease
 from pipeline.store.remote_store import RemoteArtifactStore
 
@@ -33,9 +33,9 @@ def url(object_store):
 
 def make(url, text="data", finished="2026-01-01", *, afresh=False):
     store = open_store(url)
-    folder = store.prepare("split", FINGERPRINT, afresh=afresh)
-    (folder / "data").write_text(text)
-    store.commit(manifest(finished), folder)
+    artifact = store.prepare("split", FINGERPRINT, afresh=afresh)
+    (artifact.folder / "data").write_text(text)
+    store.commit(manifest(finished), artifact)
     store.close()
 
 
@@ -46,22 +46,22 @@ def test_the_location_decides_the_kind_of_store(tmp_path, url):
 
 def test_an_artifact_exists_once_it_was_committed_and_reaches_another_machine(url, cache):
     store = open_store(url)
-    folder = store.prepare("split", FINGERPRINT, afresh=False)
-    (folder / "data").write_text("data")
+    artifact = store.prepare("split", FINGERPRINT, afresh=False)
+    (artifact.folder / "data").write_text("data")
     assert store.find("split", FINGERPRINT) is None
     assert store.newest("split") is None
-    store.commit(manifest(), folder)
+    store.commit(manifest(), artifact)
     shutil.rmtree(cache)
     other = open_store(url)
     assert other.newest("split").files == {"data": 4}
-    assert (other.fetch("split", FINGERPRINT) / "data").read_text() == "data"
+    assert (other.fetch("split", FINGERPRINT).folder / "data").read_text() == "data"
 
 
 def test_what_is_in_the_cache_is_not_downloaded_again(url, monkeypatch):
     make(url)
     store = open_store(url)
     monkeypatch.setattr(store.storage, "download", lambda *_: pytest.fail("downloaded"))
-    assert (store.fetch("split", FINGERPRINT) / "data").read_text() == "data"
+    assert (store.fetch("split", FINGERPRINT).folder / "data").read_text() == "data"
 
 
 def test_a_cached_artifact_that_was_made_again_elsewhere_is_brought_anew(url, cache):
@@ -70,17 +70,17 @@ def test_a_cached_artifact_that_was_made_again_elsewhere_is_brought_anew(url, ca
     make(url, "later", finished="2026-02-01", afresh=True)
     shutil.rmtree(cache)
     cache.with_name("here").rename(cache)
-    assert (open_store(url).fetch("split", FINGERPRINT) / "data").read_text() == "later"
+    assert (open_store(url).fetch("split", FINGERPRINT).folder / "data").read_text() == "later"
 
 
 def test_shards_stay_on_this_machine_until_forced_or_removed_from_the_store(url):
     store = open_store(url)
-    (store.prepare("split", FINGERPRINT, afresh=False) / "shard").touch()
-    assert (store.prepare("split", FINGERPRINT, afresh=False) / "shard").exists()
-    assert not (store.prepare("split", FINGERPRINT, afresh=True) / "shard").exists()
+    (store.prepare("split", FINGERPRINT, afresh=False).folder / "shard").touch()
+    assert (store.prepare("split", FINGERPRINT, afresh=False).folder / "shard").exists()
+    assert not (store.prepare("split", FINGERPRINT, afresh=True).folder / "shard").exists()
     make(url)
     store.storage.delete(f"split/{FINGERPRINT}")
-    assert not list(store.prepare("split", FINGERPRINT, afresh=False).iterdir())
+    assert not list(store.prepare("split", FINGERPRINT, afresh=False).folder.iterdir())
 
 
 def test_a_lost_object_is_noticed(url, cache):
@@ -147,8 +147,8 @@ def test_the_lease_of_a_machine_that_went_away_expires(url, monkeypatch):
 def test_nothing_is_committed_when_the_lease_was_lost(url):
     store = open_store(url)
     with store.lease() as held:
-        folder = store.prepare("split", FINGERPRINT, afresh=False)
+        artifact = store.prepare("split", FINGERPRINT, afresh=False)
         held._renewed -= 2 * lease.LEASE_SECONDS
         with pytest.raises(PegError, match="could not be renewed"):
-            store.commit(manifest(), folder)
+            store.commit(manifest(), artifact)
     assert store.find("split", FINGERPRINT) is None

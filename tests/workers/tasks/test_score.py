@@ -9,6 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from peg_core.artifacts.embedded_graph import Embeddings
+from peg_core.artifacts.positions import Positions
+from peg_core.artifacts.trained_model import TrainedModel
 from peg_core.errors import InputError, PegError
 from peg_core.graph.components import connected_components
 from peg_core.graph.edge_table import list_row_groups
@@ -17,10 +20,10 @@ from peg_core.graph.node_ids import NodeIds
 from peg_core.inference.candidate_batch import ScoreColumns
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.models.link_predictor import ModelSpec
-from peg_core.models.model_file import load_model, save_model
 from peg_core.models.peg import PEG
+from workers.artifact_ref import ArtifactRef
+from workers.embedded_graph_ref import EmbeddedGraphRef, ScorerRef
 from workers.tasks import score as score_tasks
-from workers.tasks.encode import positions_file
 from workers.tasks.score import ScoreRequest, score_task
 
 NODES = 50
@@ -34,19 +37,19 @@ def request_of(tmp_path_factory):
     graph = GraphStore.from_edges(*rng.integers(0, NODES, size=(2, 150)), num_nodes=NODES)
     graph.save(folder)
     NodeIds(pa.array([f"n{i}" for i in range(NODES)])).save(folder)
-    file = positions_file(folder, 0)
-    file.parent.mkdir()
-    np.save(file, rng.normal(size=(NODES, 4)).astype(np.float32))
+    Positions(folder).write(rng.normal(size=(NODES, 4)).astype(np.float32), 0)
     torch.manual_seed(0)
-    save_model(PEG(ModelSpec("peg", "best", 3, 1, hidden=8)), folder / "model")
+    TrainedModel(folder / "model").save(PEG(ModelSpec("peg", "best", 3, 1, hidden=8)))
     np.save(folder / "layer-1.npy", rng.normal(size=(NODES, 8)).astype(np.float32))
     np.save(folder / "components.npy", connected_components(graph)[1])
 
     def build(**columns):
-        return ScoreRequest(
-            folder, folder, folder, folder / "model", folder / "layer-1.npy", 1,
-            ScoreColumns(**columns),
-        )  # fmt: skip
+        graph, positions, embeddings = (
+            ArtifactRef.of_folder(folder, kind) for kind in (GraphStore, Positions, Embeddings)
+        )
+        model = ArtifactRef.of_folder(folder / "model", TrainedModel)
+        scorer = ScorerRef(EmbeddedGraphRef(graph, positions, embeddings), model)
+        return ScoreRequest(graph.at(NodeIds), scorer, ScoreColumns(**columns))
 
     return build
 
@@ -73,16 +76,17 @@ def score(request, candidates, out, groups=slice(None)):
 
 def expected_logits(request, table):
     """By the scorer itself, on known pairs looked up by a dictionary."""
+    folder = request.nodes.folder
     scorer = PairScorer(
-        load_model(request.model),
-        GraphStore.open(request.graph),
-        np.load(request.embeddings),
-        [np.load(positions_file(request.positions, 0))],
-        np.load(request.embeddings.parent / "components.npy"),
+        request.scorer.model.open().network,
+        GraphStore.open(folder),
+        np.load(folder / "layer-1.npy"),
+        [np.load(folder / "encoding-0" / "all.npy")],
+        np.load(folder / "components.npy"),
     )
-    place = {f"n{i}": i for i in range(NODES)}
-    known = table.filter(pl.col("src").is_in(list(place)) & pl.col("dst").is_in(list(place)))
-    ends = [np.array([place[name] for name in known[column]]) for column in ("src", "dst")]
+    index = {f"n{i}": i for i in range(NODES)}
+    known = table.filter(pl.col("src").is_in(list(index)) & pl.col("dst").is_in(list(index)))
+    ends = [np.array([index[name] for name in known[column]]) for column in ("src", "dst")]
     return scorer.logits(*ends)
 
 

@@ -111,13 +111,13 @@ def test_kuberay_has_a_ray_cron_job(schedule, tmp_path):
     assert set(found["spec"]) <= RAY_CRON_JOB_FIELDS
     assert found["spec"]["schedule"] == "30 2 * * 1-5"
     check_ray_job(found["spec"]["jobTemplate"])
-    with pytest.raises(ConfigError, match="knows no time zone"):
+    with pytest.raises(ConfigError, match="has no time zone"):
         export(schedule.model_copy(update={"timezone": "Asia/Tokyo"}), "kuberay", tmp_path)
 
 
-def test_a_store_that_ends_with_its_pod_is_refused(schedule, tmp_path):
+def test_a_store_that_would_be_lost_with_its_pod_is_refused(schedule, tmp_path):
     here = schedule.model_copy(update={"overrides": ("store=runs/tiny",)})
-    with pytest.raises(ConfigError, match="ends with its pod"):
+    with pytest.raises(ConfigError, match="would be lost with its pod"):
         export(here, "kubernetes", tmp_path)
 
 
@@ -190,8 +190,10 @@ def test_calendar_events_of_systemd_mean_what_cron_means(cron):
 
 
 def test_airflow_reads_the_dag(schedule, tmp_path, monkeypatch):
-    """With Airflow itself where it is installed; it is too large to be installed for a test, so
-    else with packages of its names that note how DAG and task are called."""
+    """With Airflow itself where it is installed, which is too large to install for a test.
+
+    Otherwise with packages of its names that note how the DAG and its task are called.
+    """
     [file] = export(
         schedule.model_copy(update={"address": "http://head:8265"}), "airflow", tmp_path
     )

@@ -1,0 +1,143 @@
+"""A finished run, opened from Python: its graph, its model, its scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from peg_core.artifacts.embedded_graph import EmbeddedGraph, Embeddings
+from peg_core.artifacts.evaluation import Evaluation
+from peg_core.artifacts.manifest import Manifest
+from peg_core.artifacts.positions import Positions
+from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
+from peg_core.errors import InputError
+from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.id_types import normalise_ids
+from peg_core.graph.node_features import NodeFeatures
+from peg_core.graph.node_ids import NodeIds
+from peg_core.inference.pair_scoring import PairScorer
+from peg_core.metrics.calibration import Calibration
+from peg_core.object_url import is_url
+from peg_core.splits.split_store import SplitStore
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the last run of a store made; everything is opened when it is asked for."""
+
+    store: Path
+
+    @classmethod
+    def open(cls, store: Path | str) -> Self:
+        """The last run of a store in a folder of this machine."""
+        if is_url(store):
+            raise InputError(
+                f"{store} is a URL, a run is opened from a folder; copy the store here, or score "
+                "with `peg score --run CONFIG`"
+            )
+        if not (Path(store) / "current").is_dir():
+            raise InputError(
+                f"{store} holds no run: it has no folder `current`; name the `store` of a pipeline "
+                "file, and run `peg run` with that file first"
+            )
+        return cls(Path(store))
+
+    def folder(self, stage: str) -> Path:
+        """The artifact of a stage."""
+        folder = (self.store / "current" / stage).resolve()
+        if Manifest.read(folder) is None:
+            raise InputError(
+                f"the run in {self.store} has no finished stage {stage!r}; finish it with `peg run`"
+            )
+        return folder
+
+    def manifest(self, stage: str) -> Manifest:
+        """What a stage was made from, what it counted and what it cost."""
+        return Manifest.require(self.folder(stage))
+
+    @cached_property
+    def graph(self) -> GraphStore:
+        """All known edges."""
+        return GraphStore.open(self.folder("ingest"))
+
+    @cached_property
+    def node_ids(self) -> NodeIds:
+        return NodeIds.open(self.folder("ingest"))
+
+    @cached_property
+    def features(self) -> NodeFeatures:
+        return NodeFeatures.open(self.folder("features"))
+
+    @cached_property
+    def split(self) -> SplitStore:
+        """The training graph and the held-out pairs."""
+        return SplitStore(self.folder("split"))
+
+    @cached_property
+    def positions(self) -> Positions:
+        """In the graph of all known edges."""
+        return Positions(self.folder("encode_all"))
+
+    @cached_property
+    def train_positions(self) -> Positions:
+        """In the training graph, and without each of its folds."""
+        return Positions(self.folder("encode"))
+
+    @cached_property
+    def evaluation(self) -> Evaluation:
+        return Evaluation(self.folder("evaluate"))
+
+    @cached_property
+    def model(self) -> TrainedModel:
+        """The model that was best on the validation pairs, calibrated."""
+        training = Training(self.folder("train"))
+        part = seed_part(training.best_seed)
+        return TrainedModel(
+            training.model().folder, Calibration.open(self.folder("calibrate") / part)
+        )
+
+    @cached_property
+    def embedded(self) -> EmbeddedGraph:
+        """The graph of all known edges, as the model's head reads it."""
+        embeddings = Embeddings(self.folder("embed_all"))
+        return EmbeddedGraph.of(self.graph, self.positions, embeddings)
+
+    @cached_property
+    def scorer(self) -> PairScorer:
+        return self.embedded.scorer(self.model)
+
+    def score(self, source: Any, target: Any) -> npt.NDArray[np.float32]:
+        """Chance that each pair is a link, as `peg run` would score it; NaN for unknown ids.
+
+        Args:
+            source, target: [num_pairs] ids as in the edge list: a list, an array or a column.
+        """
+        ends = [self.node_ids.lookup(normalise_ids(_column(ids))) for ids in (source, target)]
+        known = (ends[0] >= 0) & (ends[1] >= 0)
+        scores = np.full(len(known), np.nan, dtype=np.float32)
+        calibration = self.model.calibration
+        assert calibration is not None  # opened with one above
+        logits = self.scorer.logits(ends[0][known], ends[1][known])
+        scores[known] = calibration.probabilities(logits)
+        return scores
+
+    def scores(self) -> pl.LazyFrame:
+        """The scored candidates of the run."""
+        return pl.scan_parquet(sorted(self.folder("score").glob("part-*.parquet")))
+
+    def metrics(self) -> pl.DataFrame:
+        """How well links were ranked, a row for every protocol, method and metric."""
+        return self.evaluation.metrics()
+
+
+def _column(ids: Any) -> pa.Array:
+    if isinstance(ids, pl.Series):
+        ids = ids.to_arrow()
+    return pa.array(ids) if not isinstance(ids, pa.Array | pa.ChunkedArray) else ids

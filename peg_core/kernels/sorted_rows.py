@@ -1,0 +1,33 @@
+"""Searching the sorted rows of a graph, within kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.integer[Any]]
+
+
+@numba.njit(cache=True, nogil=True)
+def entry_index(indptr: IntArray, indices: IntArray, row: int, column: int) -> int:
+    """Where the entry (row, column) stands, or would stand if the row had it."""
+    low, high = indptr[row], indptr[row + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if indices[middle] < column:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@numba.njit(cache=True, nogil=True)
+def is_neighbour(indptr: IntArray, indices: IntArray, first: int, second: int) -> bool:
+    """Whether two nodes share an edge; the shorter row is searched."""
+    if indptr[first + 1] - indptr[first] > indptr[second + 1] - indptr[second]:
+        first, second = second, first
+    entry = entry_index(indptr, indices, first, second)
+    return entry < indptr[first + 1] and indices[entry] == second

@@ -1,0 +1,36 @@
+"""What the layers share: a weighted sum over neighbours."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch_geometric.nn import MessagePassing
+
+from peg_core.layers.gated_sum import GatedSum, can_sum
+from peg_core.layers.message_graph import MessageGraph
+
+
+class NeighbourSum(MessagePassing):
+    """Message passing with one weight per edge: compiled on a CPU, PyG's own elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__(aggr="add")
+
+    def sum_neighbours(self, x: Tensor, coefficients: Tensor, messages: MessageGraph) -> Tensor:
+        """``out[t] = sum_e c_e x[s_e]``, [num_targets, width].
+
+        Args:
+            x: [num_sources, width].
+            coefficients: [num_edges].
+            messages: The edges.
+        """
+        if can_sum(x):
+            out: Tensor = GatedSum.apply(x, coefficients, messages)  # type: ignore[no-untyped-call]
+            return out
+        size = (messages.num_sources, messages.num_targets)
+        summed: Tensor = self.propagate(
+            messages.edge_index, x=(x, None), coefficients=coefficients, size=size
+        )
+        return summed
+
+    def message(self, x_j: Tensor, coefficients: Tensor) -> Tensor:
+        return coefficients.unsqueeze(-1) * x_j

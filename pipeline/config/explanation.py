@@ -1,0 +1,88 @@
+"""Errors of pydantic in words: what was found, what was needed, what to do."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails, to_jsonable_python
+
+from peg_core.errors import nearest_hint
+from pipeline.config.document import describe, model_at
+
+NUMBER = re.compile(r"[-+]?\.?\d")
+NEEDED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "model_type": "a section with keys of its own",
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge}",
+    "less_than": "less than {lt:g}",
+    "less_than_equal": "at most {le}",
+    "finite_number": "a finite number",
+    "literal_error": "{expected}",
+    "too_short": "at least {min_length} item(s)",
+    "string_pattern_mismatch": "text that matches {pattern}",
+}
+PATTERN_IN_WORDS = {
+    r"^[A-Za-z0-9][A-Za-z0-9._-]*$": "letters, digits, '.', '_' and '-', the first not a sign",
+}
+
+
+def explain(detail: ErrorDetails) -> str:
+    """What is wrong with the key at ``detail["loc"]``."""
+    names = tuple(part for part in detail["loc"] if isinstance(part, str))
+    fields = model_at(names[:-1]).model_fields
+    if detail["type"] == "extra_forbidden":
+        return explain_unknown_key(names[-1], list(fields))
+    field = fields[names[-1]]
+    about = field.description or inspect.getdoc(model_at(names)) or ""
+    if detail["type"] == "missing":
+        return f"a required key is missing; add `{names[-1]}:` ({about.rstrip('.')})"
+    hint = _rewriting(detail, names) or _fallback(names[-1], field, about)
+    return f"found {describe(detail['input'])}, needed {_needed(detail)}; {hint}{_nearest(detail)}"
+
+
+def explain_unknown_key(name: str, known: list[str]) -> str:
+    """Which keys there are, and which of them was perhaps meant."""
+    return f"unknown key {name!r}; known: {', '.join(known)}{nearest_hint(name, known)}"
+
+
+def _needed(detail: ErrorDetails) -> str:
+    kind, context = detail["type"], detail.get("ctx", {})
+    if context.get("pattern") in PATTERN_IN_WORDS:
+        return PATTERN_IN_WORDS[context["pattern"]]
+    return NEEDED[kind].format(**context) if kind in NEEDED else detail["msg"]
+
+
+def _rewriting(detail: ErrorDetails, names: tuple[str, ...]) -> str | None:
+    """How to write what was probably meant; None where that is not known."""
+    kind, value = detail["type"], detail["input"]
+    if kind == "model_type":
+        return f"write its keys below it: {', '.join(model_at(names).model_fields)}"
+    if kind == "string_type" and isinstance(value, int | float):
+        return "write it in quotes"
+    if kind in ("int_type", "float_type") and isinstance(value, str) and NUMBER.match(value):
+        return "write it without quotes"
+    if kind == "int_type" and isinstance(value, float) and value.is_integer():
+        return f"write {value:.0f}"
+    return None
+
+
+def _fallback(name: str, field: FieldInfo, about: str) -> str:
+    """The default of a key, or what a key without one is for."""
+    if field.is_required():
+        return about
+    return f"leave `{name}` out for the default, {to_jsonable_python(field.default)!r}"
+
+
+def _nearest(detail: ErrorDetails) -> str:
+    """The choice that was perhaps meant, for keys with a fixed list of them."""
+    if detail["type"] != "literal_error":
+        return ""
+    choices = re.findall(r"'([^']*)'", detail["ctx"]["expected"])
+    return nearest_hint(str(detail["input"]), choices)

@@ -1,0 +1,138 @@
+"""Runs one stage and writes its manifest: the same way for every command."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from peg_core.artifacts.manifest import Identity, Manifest
+from peg_core.errors import InputError
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.progress import RunDisplay, StageProgress
+from pipeline.run.run_log import RunLog
+from pipeline.run.stage import Stage, StageContext, StageResult
+from pipeline.run.stage_inputs import StageInputs
+from pipeline.run.stage_metrics import StageMetrics
+from pipeline.store.object_storage import local_sizes
+from workers.artifact_ref import AnyRef
+from workers.cluster import Cluster
+from workers.metrics import report_stage
+from workers.task_map import TaskMap
+
+
+class Destination(Protocol):
+    """Where an artifact goes: a store, or a folder that a user names."""
+
+    def prepare(self, stage: str, fingerprint: str, *, afresh: bool) -> AnyRef:
+        """The artifact to fill; what an interrupted run finished is kept unless ``afresh``."""
+        ...
+
+    def commit(self, manifest: Manifest, artifact: AnyRef) -> Manifest:
+        """Declare it finished."""
+        ...
+
+
+@dataclass(frozen=True)
+class StageRunner:
+    """What all stages of a run share.
+
+    Args:
+        config: The pipeline.
+        cluster: Where tasks run.
+        display: Where progress is shown.
+        log: Gets what happens as events; None: nobody keeps them.
+    """
+
+    config: PipelineConfig
+    cluster: Cluster
+    display: RunDisplay
+    log: RunLog | None = None
+
+    def run(
+        self,
+        stage: Stage,
+        identity: Identity,
+        inputs: StageInputs,
+        destination: Destination,
+        *,
+        reason: str,
+        afresh: bool = False,
+        previous: tuple[Manifest, AnyRef] | None = None,
+    ) -> Manifest:
+        """Fill the artifact of a stage, and declare it finished.
+
+        Args:
+            reason: Why it runs, for the user.
+            afresh: Begin again, whatever an interrupted run has left.
+            previous: The newest earlier artifact of the stage, where it builds on one.
+        """
+        shown = self.display.start(stage.name, reason)
+        self._note("stage_started", stage, reason=reason, fingerprint=identity.fingerprint)
+        line = shown if self.log is None else self.log.watch(stage.name, shown)
+        started, clock = datetime.now(UTC), time.monotonic()
+        out = destination.prepare(stage.name, identity.fingerprint, afresh=afresh)
+        tasks = TaskMap(self.cluster, out.folder / "done", line.update)
+        context = StageContext(self.config, out, inputs, tasks, line, identity, previous)
+        result = _execute(stage, context, line)
+        seconds = time.monotonic() - clock
+        peak = max(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, tasks.peak_bytes)
+        metrics = StageMetrics.of(
+            result.counts,
+            seconds=seconds,
+            bytes_written=sum(local_sizes(out.folder).values()),
+            peak_memory_bytes=peak,
+            retries=tasks.retries,
+        )
+        manifest = Manifest(
+            identity=identity,
+            fingerprint=identity.fingerprint,
+            started=started.isoformat(timespec="seconds"),
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            seconds=round(seconds, 3),
+            peak_memory_bytes=peak,
+            counts=result.counts,
+            details=result.details,
+            warnings=result.warnings,
+            metrics=metrics.as_dict(),
+        )
+        manifest = destination.commit(manifest, out)
+        self.display.finish(stage.name, shown, manifest.seconds, manifest.counts)
+        self._report(stage, manifest)
+        return manifest
+
+    def reuse(self, stage: Stage, reason: str) -> None:
+        """Tell that an artifact is used as it is."""
+        self.display.reused(stage.name, reason)
+        self._note("stage_reused", stage, reason=reason)
+
+    def _report(self, stage: Stage, manifest: Manifest) -> None:
+        """What a stage cost and warns of, to the log, to Prometheus and to the user."""
+        seconds = manifest.seconds
+        self._note(
+            "stage_finished", stage, seconds=seconds, counts=manifest.counts, **manifest.metrics
+        )
+        report_stage(self.config.name, stage.name, {"seconds": seconds, **manifest.metrics})
+        for warning in manifest.warnings:
+            self.display.warn(warning)
+            self._note("warning", stage, text=warning)
+
+    def _note(self, event: str, stage: Stage, **facts: object) -> None:
+        if self.log is not None:
+            self.log.write(event, stage=stage.name, **facts)
+
+
+def _execute(stage: Stage, context: StageContext, line: StageProgress) -> StageResult:
+    try:
+        return stage.run(context)
+    except InputError:
+        # the input has to change, and with it the fingerprint: nobody would go on from here
+        line.close()
+        shutil.rmtree(context.folder)
+        raise
+    except BaseException:
+        line.close()
+        raise

@@ -1,0 +1,228 @@
+"""Ingestion step by step: read, number, sort, merge; memory is bounded at every step."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from peg_core.errors import InputError
+from peg_core.graph.edge_ranges import KeyRange, allocate, cut_ranges, cut_with_graph
+from peg_core.graph.edge_rows import Dirt
+from peg_core.graph.edge_table import RowGroup, find_id_type, find_parquet_files, list_row_groups
+from pipeline.run.stage import StageContext
+from workers.task_map import Result, Shard, TaskProgress
+from workers.tasks.ingest import (
+    IngestRequest,
+    finish_task,
+    ids_task,
+    merge_ids_task,
+    node_ids_task,
+    place_task,
+    range_task,
+    run_task,
+)
+
+# What one row costs at most while it is read, looked up, mirrored and sorted.
+BYTES_PER_ROW = 200
+BYTES_PER_WEIGHTED_ROW = 320
+# Small enough for an even load and for progress that moves.
+MAX_ROWS_PER_TASK = 5_000_000
+STEPS = 5
+
+
+@dataclass
+class Ingestion:
+    """One ingestion: its inputs, and how far it is."""
+
+    context: StageContext
+    request: IngestRequest
+    edge_groups: list[RowGroup]
+    node_groups: list[RowGroup]
+    id_type: pa.DataType
+    finished_steps: int = 0
+
+    @classmethod
+    def prepare(cls, context: StageContext, request: IngestRequest) -> Ingestion:
+        """Everything that can be checked before a row is read."""
+        files = request.edge_files
+        edge_groups = list_row_groups(files, request.columns.names)
+        if not edge_groups and request.previous is None:
+            raise InputError.no_rows(", ".join(request.edge_files), "edges")
+        columns: list[tuple[str, list[str]]] = [(file, request.columns.ends) for file in files]
+        node_groups: list[RowGroup] = []
+        if request.nodes is not None:
+            node_files = find_parquet_files(request.nodes)
+            node_groups = list_row_groups(node_files, request.node_columns.names)
+            if not node_groups:
+                raise InputError.no_rows(request.nodes, "nodes")
+            columns += [(file, [request.node_columns.id]) for file in node_files]
+        return cls(context, request, edge_groups, node_groups, find_id_type(columns))
+
+    def run(self) -> dict[str, Any]:
+        """Write the graph; returns the counts for the manifest."""
+        request = self.request
+        nodes = self._number_nodes()
+        sorted_rows = self._map(run_task, self._run_shards(nodes), "sort")
+        runs = [run for done in sorted_rows for run in done["runs"]]
+        ranges = self._cut(runs, nodes)
+        merged = self._map(range_task, self._range_shards(runs, ranges, nodes), "merge")
+        self._write(merged, nodes)
+        shards = [Shard("finish", {"request": request, "groups": self.node_groups})]
+        (last,) = self._map(finish_task, shards, "finish")
+        shutil.rmtree(request.work)
+        counts = _counts(sorted_rows, merged, last)
+        if request.previous is not None:
+            counts["edges_before"] = request.previous.open().num_edges
+            distinct = sum(done["new"] for done in merged) // 2
+            counts["already_known"] = distinct - (counts["edges"] - counts["edges_before"])
+        return counts
+
+    @property
+    def rows_per_task(self) -> int:
+        columns = self.request.columns
+        cost = BYTES_PER_WEIGHTED_ROW if columns.weight or columns.time else BYTES_PER_ROW
+        memory = self.context.tasks.settings.task_memory_bytes
+        return max(1, min(MAX_ROWS_PER_TASK, memory // cost))
+
+    def _map(
+        self, task: Callable[..., Result], shards: list[Shard], name: str, *, ends: bool = True
+    ) -> list[Result]:
+        """One step, or the first half of it where it does not end there."""
+
+        def on_progress(p: TaskProgress[Any]) -> None:
+            part = self.finished_steps + p.done / max(p.total, 1)
+            self.context.progress.update(part, STEPS, f"{name} {p.done}/{p.total}")
+
+        results = self.context.map(
+            task, shards, markers=self.request.work / name, on_progress=on_progress
+        )
+        self.finished_steps += ends
+        return results
+
+    def _number_nodes(self) -> int:
+        """Give every id its number; returns how many there are."""
+        request, folder = self.request, self.request.work / "ids"
+        shared = {"id_type": self.id_type}
+        edges = [
+            Shard(
+                f"edges-{name}",
+                {
+                    **shared,
+                    "request": request,
+                    "groups": batch,
+                    "out": str(folder / f"edges-{name}.parquet"),
+                },
+            )
+            for name, batch in batches(self.edge_groups, self.rows_per_task)
+        ]
+        nodes = [
+            Shard(
+                f"nodes-{name}",
+                {
+                    **shared,
+                    "groups": batch,
+                    "column": request.node_columns.id,
+                    "out": str(folder / f"nodes-{name}.parquet"),
+                },
+            )
+            for name, batch in batches(self.node_groups, self.rows_per_task)
+        ]
+        parts = self._map(ids_task, edges, "ids", ends=False)
+        parts += self._map(node_ids_task, nodes, "ids", ends=False)
+        arguments = {"request": request, "parts": [part["out"] for part in parts]}
+        (merged,) = self._map(merge_ids_task, [Shard("merged", arguments)], "ids")
+        return merged["nodes"]
+
+    def _run_shards(self, nodes: int) -> list[Shard]:
+        folder = self.request.work / "sort"
+        return [
+            Shard(
+                f"rows-{name}-of-{nodes}",
+                {
+                    "request": self.request,
+                    "groups": batch,
+                    "id_type": self.id_type,
+                    "rows": self.rows_per_task,
+                    "out": str(folder / f"rows-{name}-of-{nodes}"),
+                },
+            )
+            for name, batch in batches(self.edge_groups, self.rows_per_task)
+        ]
+
+    def _cut(self, runs: list[str], nodes: int) -> list[KeyRange]:
+        entries = 2 * self.rows_per_task
+        ranges = cut_ranges([Path(run) for run in runs], nodes, entries)
+        if self.request.previous is None:
+            return ranges
+        return cut_with_graph(ranges, self.request.previous.open(), nodes, entries)
+
+    def _range_shards(self, runs: list[str], ranges: list[KeyRange], nodes: int) -> list[Shard]:
+        folder = self.request.work / "merge"
+        return [
+            Shard(
+                f"{part.first}-{part.last}",
+                {
+                    "request": self.request,
+                    "part": part,
+                    "runs": runs,
+                    "nodes": nodes,
+                    "out": str(folder / f"{part.first}-{part.last}"),
+                },
+            )
+            for part in ranges
+        ]
+
+    def _write(self, merged: list[dict[str, Any]], nodes: int) -> None:
+        """Bring the merged ranges together in the arrays of the store."""
+        folders = [Path(done["out"]) for done in merged]
+        allocate(self.request.out.folder, folders, merged, nodes)
+        offsets = np.cumsum([0, *(done["entries"] for done in merged)])
+        shards = [
+            Shard(
+                folder.name,
+                {"request": self.request, "part": str(folder), "offset": int(offset)},
+            )
+            for folder, offset in zip(folders, offsets, strict=False)
+        ]
+        self._map(place_task, shards, "write")
+
+
+def batches(groups: Sequence[RowGroup], rows_per_task: int) -> list[tuple[str, list[RowGroup]]]:
+    """Consecutive row groups of about ``rows_per_task`` rows, named by what they hold."""
+    found: list[tuple[str, list[RowGroup]]] = []
+    current: list[RowGroup] = []
+    first = rows = 0
+    for number, group in enumerate(groups):
+        current.append(group)
+        rows += group.rows
+        if rows >= rows_per_task or number == len(groups) - 1:
+            found.append((f"{first}-{number}", current))
+            current, first, rows = [], number + 1, 0
+    return found
+
+
+def _counts(
+    sorted_rows: list[dict[str, Any]], merged: list[dict[str, Any]], last: dict[str, int]
+) -> dict[str, Any]:
+    """Rows read = kept edges + self-loops + repeats + edges given in both directions + dirt."""
+    dirt: dict[str, int] = {
+        field.name: sum(done[field.name] for done in sorted_rows)
+        for field in dataclasses.fields(Dirt)
+    }
+    left = dirt["rows"] - sum(count for name, count in dirt.items() if name != "rows")
+    directed = sum(done["directed"] for done in merged) // 2
+    distinct = sum(done["new"] for done in merged) // 2
+    return {
+        "rows": dirt.pop("rows"),
+        **last,
+        "duplicates": left - directed,
+        "reversed_duplicates": directed - distinct,
+        **dirt,
+    }

@@ -1,0 +1,81 @@
+"""What stages hand to tasks: the name of an artifact, which means the same on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from peg_core.object_url import is_url
+from workers.node_cache import NodeCache, cache_folder, cache_limit
+
+
+class Openable(Protocol):
+    """A typed artifact: it knows the names of the files in its folder, and nobody else does."""
+
+    @classmethod
+    def open(cls, folder: Path, /) -> Self: ...
+
+
+Kind = TypeVar("Kind", bound=Openable, covariant=True)
+Other = TypeVar("Other", bound=Openable)
+
+
+@dataclass(frozen=True)
+class ArtifactRef(Generic[Kind]):
+    """An artifact, or a part of one; small, picklable, opened where a task runs.
+
+    Args:
+        store: Absolute folder or URL of the store.
+        stage, fingerprint: The artifact; both empty where ``store`` is the folder itself.
+        kind: What it is opened as.
+        part: A folder inside of it.
+    """
+
+    store: str
+    stage: str
+    fingerprint: str
+    kind: type[Kind]
+    part: str = ""
+
+    @classmethod
+    def of_folder(cls, folder: Path, kind: type[Other]) -> ArtifactRef[Other]:
+        """A folder that is no artifact of a store, such as one that a user names."""
+        return ArtifactRef(str(folder.absolute()), "", "", kind)
+
+    @property
+    def folder(self) -> Path:
+        """Where it is on this machine; the one place that knows."""
+        if is_url(self.store):
+            return store_cache(self.store).path(f"{self.stage}/{self.fingerprint}") / self.part
+        return Path(self.store) / self.stage / self.fingerprint / self.part
+
+    def open(self) -> Kind:
+        """The artifact itself, memory-mapped on this machine."""
+        return self.kind.open(self.folder)
+
+    def at(self, kind: type[Other], part: str = "") -> ArtifactRef[Other]:
+        """A part of it, or the same seen as something else."""
+        inner = f"{self.part}/{part}" if self.part and part else self.part or part
+        return ArtifactRef(self.store, self.stage, self.fingerprint, kind, inner)
+
+
+AnyRef = ArtifactRef[Any]
+
+
+@dataclass(frozen=True)
+class ArtifactFolder:
+    """An artifact of which nothing is known but where it is."""
+
+    folder: Path
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        return cls(folder)
+
+
+def store_cache(location: str) -> NodeCache:
+    """What this machine keeps of an object store."""
+    key = hashlib.sha256(location.encode()).hexdigest()[:16]
+    return NodeCache(cache_folder() / key, cache_limit())

@@ -1,0 +1,36 @@
+"""A model over the artifacts of a run, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peg_core.artifacts.embedded_graph import EmbeddedGraph, Embeddings
+from peg_core.artifacts.positions import Positions
+from peg_core.artifacts.trained_model import TrainedModel
+from peg_core.graph.graph_store import GraphStore
+from peg_core.inference.pair_scoring import PairScorer
+from workers.artifact_ref import ArtifactRef
+
+
+@dataclass(frozen=True)
+class EmbeddedGraphRef:
+    """A graph, its positions and its embeddings; a task opens them together."""
+
+    graph: ArtifactRef[GraphStore]
+    positions: ArtifactRef[Positions]
+    embeddings: ArtifactRef[Embeddings]
+
+    def open(self) -> EmbeddedGraph:
+        return EmbeddedGraph.of(self.graph.open(), self.positions.open(), self.embeddings.open())
+
+
+@dataclass(frozen=True)
+class ScorerRef:
+    """A model, and the graph that it embedded."""
+
+    embedded: EmbeddedGraphRef
+    model: ArtifactRef[TrainedModel]
+
+    def open(self) -> PairScorer:
+        """The model's head over memory-mapped arrays."""
+        return self.embedded.open().scorer(self.model.open())
