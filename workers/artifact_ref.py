@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
-
-from peg_core.object_url import is_url
-from workers.node_cache import NodeCache, cache_folder, cache_limit
 
 
 class Openable(Protocol):
@@ -31,6 +27,8 @@ class ArtifactRef(Generic[Kind]):
         stage, fingerprint: The artifact; both empty where ``store`` is the folder itself.
         kind: What it is opened as.
         part: A folder inside of it.
+        cache: Where the artifacts of an object store are kept: a folder that every machine of
+            the cluster sees. None: the store itself is one.
     """
 
     store: str
@@ -38,6 +36,7 @@ class ArtifactRef(Generic[Kind]):
     fingerprint: str
     kind: type[Kind]
     part: str = ""
+    cache: str | None = None
 
     @classmethod
     def of_folder(cls, folder: Path, kind: type[Other]) -> ArtifactRef[Other]:
@@ -47,9 +46,8 @@ class ArtifactRef(Generic[Kind]):
     @property
     def folder(self) -> Path:
         """Where it is on this machine; the one place that knows."""
-        if is_url(self.store):
-            return store_cache(self.store).path(f"{self.stage}/{self.fingerprint}") / self.part
-        return Path(self.store) / self.stage / self.fingerprint / self.part
+        root = self.store if self.cache is None else self.cache
+        return Path(root) / self.stage / self.fingerprint / self.part
 
     def open(self) -> Kind:
         """The artifact itself, memory-mapped on this machine."""
@@ -58,7 +56,7 @@ class ArtifactRef(Generic[Kind]):
     def at(self, kind: type[Other], part: str = "") -> ArtifactRef[Other]:
         """A part of it, or the same seen as something else."""
         inner = f"{self.part}/{part}" if self.part and part else self.part or part
-        return ArtifactRef(self.store, self.stage, self.fingerprint, kind, inner)
+        return ArtifactRef(self.store, self.stage, self.fingerprint, kind, inner, self.cache)
 
 
 AnyRef = ArtifactRef[Any]
@@ -73,9 +71,3 @@ class ArtifactFolder:
     @classmethod
     def open(cls, folder: Path) -> Self:
         return cls(folder)
-
-
-def store_cache(location: str) -> NodeCache:
-    """What this machine keeps of an object store."""
-    key = hashlib.sha256(location.encode()).hexdigest()[:16]
-    return NodeCache(cache_folder() / key, cache_limit())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from peg_core.artifacts.manifest import MANIFEST_NAME, Manifest
 from peg_core.errors import PegError
 from pipeline.store.object_storage import Storage, local_sizes
 from pipeline.store.remote_lease import RemoteLease, live_runs
-from workers.artifact_ref import AnyRef, ArtifactFolder, ArtifactRef, store_cache
+from workers.artifact_ref import AnyRef, ArtifactFolder, ArtifactRef
+from workers.node_cache import NodeCache, cache_folder, cache_limit
 
 CURRENT_NAME = "current.json"
 
@@ -27,7 +29,8 @@ class RemoteArtifactStore:
 
     def __init__(self, root: str) -> None:
         self.storage = Storage(root)
-        self._cache = store_cache(self.storage.location())
+        key = hashlib.sha256(self.storage.location().encode()).hexdigest()[:16]
+        self._cache = NodeCache(cache_folder() / key, cache_limit())
         self._lease: RemoteLease | None = None
 
     def folder(self, stage: str, fingerprint: str) -> Path:
@@ -36,7 +39,9 @@ class RemoteArtifactStore:
 
     def ref(self, stage: str, fingerprint: str) -> AnyRef:
         """The artifact, finished or not, by a name that tasks can open."""
-        return ArtifactRef(self.storage.location(), stage, fingerprint, ArtifactFolder)
+        cache = str(self._cache.path(""))
+        location = self.storage.location()
+        return ArtifactRef(location, stage, fingerprint, ArtifactFolder, cache=cache)
 
     def find(self, stage: str, fingerprint: str) -> Manifest | None:
         values = self.storage.read_json(f"{stage}/{fingerprint}/{MANIFEST_NAME}")
