@@ -5,11 +5,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # ARGS reaches the underlying command: make test ARGS="-k checkpoint"
 ARGS ?=
-# Two processes, a file of tests to one of them: kernels are compiled side by side.
-QUICK := -n 2 --dist loadfile -m "not slow and not ray and not data"
+# Two processes, each file of tests in one of them. Their threads must not wait in busy loops:
+# they would take each other's cores.
+PARALLEL := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n 2 --dist loadfile
+QUICK := $(PARALLEL) -m "not slow and not ray and not data"
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo quick test check format bench clean
+.PHONY: help install demo quick test chaos check format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -37,19 +39,26 @@ demo: $(STAMP) $(DEMO_DATA)/edges.parquet ## generate a graph, run the quickstar
 	$(BIN)/peg run configs/quickstart.yaml $(ARGS)
 
 quick: $(STAMP) ## run the quick part of the tests, in less than two minutes
-	@start=$$(date +%s); $(BIN)/python -m pytest $(QUICK) $(ARGS); code=$$?; \
+	@start=$$(date +%s); $(QUICK) $(ARGS); code=$$?; \
 		echo "quick part: $$(($$(date +%s) - start)) s"; exit $$code
 
 # Measuring makes the quick part half as slow again, so the rest is run without. Chosen tests
 # (ARGS) are run as they are.
 test: $(STAMP) ## run every test and print the coverage of the quick part (ARGS chooses tests)
 ifeq ($(strip $(ARGS)),)
-	$(BIN)/python -m pytest $(QUICK) --cov --cov-report=
-	$(BIN)/python -m pytest -m "slow or ray or data"
+	$(QUICK) --cov --cov-report=
+	$(PARALLEL) -m "slow or ray or data"
 	@echo "coverage of the quick part: $$($(BIN)/coverage report --format=total) %"
 else
 	$(BIN)/python -m pytest $(ARGS)
 endif
+
+TRIALS ?= 100
+SEED ?= 0
+JOBS ?= 2
+
+chaos: $(STAMP) ## kill runs at random and compare what they compute (TRIALS, SEED, JOBS)
+	$(BIN)/python -m tests.faults.chaos --trials $(TRIALS) --seed $(SEED) --jobs $(JOBS) $(ARGS)
 
 check: $(STAMP) ## lint, format, types, import directions
 	$(BIN)/ruff check .

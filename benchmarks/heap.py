@@ -16,7 +16,7 @@ import torch
 
 from peg_core.kernels.pair_structure import NUM_STRUCTURAL
 from peg_core.models.heads import MLPHead
-from workers.tasks.heap import freed_memory_kept
+from workers.process_memory.heap import freed_memory_kept
 
 
 def milliseconds(pairs: int, hidden: int, repeats: int) -> float:

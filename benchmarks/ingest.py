@@ -54,7 +54,8 @@ from pipeline.run.stage import StageContext
 from pipeline.run.stage_inputs import StageInputs
 from pipeline.stages.ingestion import Ingestion
 from workers.artifact_ref import ArtifactRef
-from workers.task_map import Shard, TaskMap
+from workers.shard import Shard
+from workers.task_map import TaskMap
 from workers.tasks.ingest import IngestRequest
 
 class Silent:

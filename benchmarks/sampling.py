@@ -23,7 +23,7 @@ import torch_geometric.typing
 
 from peg_core.generators.random_graphs import RecursiveMatrix
 from peg_core.graph.graph_store import GraphStore
-from peg_core.sampling.neighbor_sampler import NeighborSampler
+from peg_core.sampling.neighbour_sampler import NeighbourSampler
 
 
 def load_graph(name: str) -> GraphStore:
@@ -85,7 +85,7 @@ def main() -> None:
     ]
 
     def ours(parts: list[np.ndarray]) -> int:
-        sampler = NeighborSampler(graph, fan_outs)
+        sampler = NeighbourSampler(graph, fan_outs)
         return sum(len(sampler.sample(part, seed=n).sources) for n, part in enumerate(parts))
 
     def ours_twice(parts: list[np.ndarray]) -> int:

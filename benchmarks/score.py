@@ -48,7 +48,8 @@ from pipeline.stages import score as score_stage
 from workers.artifact_ref import ArtifactFolder, ArtifactRef
 from workers.cluster import Cluster
 from workers.cluster_settings import ClusterSettings
-from workers.task_map import Shard, TaskMap
+from workers.shard import Shard
+from workers.task_map import TaskMap
 
 DIMENSIONS = 128
 HEADS = {"linear": "faithful", "structural": "best"}

@@ -150,8 +150,8 @@ def main() -> None:
     parser.add_argument("--run", nargs=2, help=argparse.SUPPRESS)  # in a process of its own
     options = parser.parse_args()
     if options.run:
-        name, place = options.run
-        print(measure(name, Path(place), options.steps))
+        name, folder = options.run
+        print(measure(name, Path(folder), options.steps))
         return
     print(f"{'edges':>12} {'ours, MB':>10} {'PyG, MB':>10}")
     rows = []

@@ -1,9 +1,10 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and what a task has written of them."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,26 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+_records: list[set[Path]] = []
+
+
+@contextmanager
+def written_files() -> Iterator[set[Path]]:
+    """The files that this process writes while the block runs, filled as they appear."""
+    written: set[Path] = set()
+    _records.append(written)
+    try:
+        yield written
+    finally:
+        _records[:] = [record for record in _records if record is not written]
+
+
+def note_written(path: Path) -> None:
+    """Tell of a file that was written by other means than those below; hidden ones do not count."""
+    if not path.name.startswith("."):
+        for record in _records:
+            record.add(path)
 
 
 @contextmanager
@@ -20,9 +41,17 @@ def atomic_path(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         yield temporary
-        os.replace(temporary, path)
+        # as text: a path of an object store would first bring what the name had before
+        os.replace(str(temporary), str(path))
+        note_written(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        Path(str(temporary)).unlink(missing_ok=True)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file; the copy appears when it is whole."""
+    with atomic_path(target) as temporary:
+        shutil.copyfile(source, temporary)
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -7,7 +7,7 @@ processes; named constructors build the messages.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 
@@ -27,8 +27,40 @@ class InputError(PegError):
     """An input file does not hold what it should."""
 
     @classmethod
-    def no_such_file(cls, location: object) -> Self:
-        return cls(f"no Parquet file at {location}; check the path, folder or glob")
+    def no_such_file(cls, location: object, others: Sequence[str] = ()) -> Self:
+        message = f"no Parquet file at {location}; check the path, folder or glob"
+        if others:
+            more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+            message += f"; it holds {others[0]!r}{more}: only *.parquet is read there, convert it"
+        return cls(message)
+
+    @classmethod
+    def no_access(cls, location: object, reason: object) -> Self:
+        return cls(f"{location} cannot be looked into ({reason}); check the path and who may read")
+
+    @classmethod
+    def not_a_file(cls, file: object, kind: str) -> Self:
+        return cls(
+            f"{file} is {kind}, needed is a Parquet file: it is read several times, from any "
+            "place; write the table to a file, and give that"
+        )
+
+    @classmethod
+    def not_parquet(cls, file: object, found: str, advice: str) -> Self:
+        return cls(f"{file} is not a readable Parquet file, but {found}; {advice}")
+
+    @classmethod
+    def repeated_column(cls, file: object, column: str, count: int) -> Self:
+        return cls(
+            f"{file} has {count} columns named {column!r}, one is needed; rename or drop the others"
+        )
+
+    @classmethod
+    def empty_graph(cls, files: str, reason: str) -> Self:
+        return cls(
+            f"{files} holds no edge that can be used: {reason}; a graph needs at least one edge "
+            "between two nodes: check the columns in `graph`, and how the file was written"
+        )
 
     @classmethod
     def unreadable(cls, file: object, reason: object) -> Self:
@@ -82,6 +114,13 @@ class GraphTooSmall(PegError):
         )
 
     @classmethod
+    def for_training(cls, *, left: int, needed: int, edges: int) -> Self:
+        return cls(
+            f"the split leaves {left:,} of {edges:,} edges to learn from, at least {needed} are "
+            "needed; lower `split.valid` and `split.test`, or give a larger graph"
+        )
+
+    @classmethod
     def for_negatives(cls, *, asked: int, available: int) -> Self:
         return cls(
             f"{asked:,} negative pairs were asked for, the graph has only {available:,} pairs "
@@ -99,6 +138,13 @@ class LeakFound(PegError):
             "the split artifact is not trustworthy: run again with `--force split`"
         )
 
+    @classmethod
+    def in_both(cls, *, count: int, valid: str, test: str) -> Self:
+        return cls(
+            f"{count:,} link(s) stand in both {valid} and {test}, none may: links that choose the "
+            "model must not test it; take them out of `split.valid_edges` or `split.test_edges`"
+        )
+
 
 class ArtifactMismatch(PegError):
     """Two artifacts that do not belong together."""
@@ -113,6 +159,14 @@ class ArtifactMismatch(PegError):
 
 class DiskFull(PegError):
     """No room for a file."""
+
+    @classmethod
+    def to_be(cls, folder: object, *, free: int, needed: int) -> Self:
+        return cls(
+            f"{folder} has {free / 1e9:,.1f} GB free, this run will write at least "
+            f"{needed / 1e9:,.1f} GB there; free some space, for example with `peg gc`, or set "
+            "`store` to a larger disk"
+        )
 
     @classmethod
     def of(cls, path: object, *, size: int, reason: object) -> Self:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.format import open_memmap
 
+from peg_core.atomic_file import note_written
 from peg_core.errors import DiskFull
 
 FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
@@ -28,14 +29,16 @@ def new_mapped_array(
         DiskFull: There is no room; the file is gone again.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        array = open_memmap(path, "w+", dtype=np.dtype(dtype), shape=shape)
-        _set_aside(path)
+        array = open_memmap(str(path), "w+", dtype=np.dtype(dtype), shape=shape)
+        _set_aside(Path(str(path)))
     except OSError as error:
         if error.errno not in FULL:
             raise
         path.unlink(missing_ok=True)
         raise DiskFull.of(path, size=size, reason=error.strerror) from error
+    note_written(path)
     return array
 
 

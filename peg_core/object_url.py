@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +26,11 @@ OPTIONS = {
     "s3": ("region", "scheme", "endpoint_override", "anonymous"),
     "gs": ("scheme", "endpoint_override", "anonymous"),
 }
+# A drive has one letter, a scheme has more.
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
+MAX_LENGTH = 4096
+# Control characters, line breaks, and halves of characters.
+UNPRINTABLE = ("Cc", "Cs", "Zl", "Zp")
 CONNECT_SECONDS = 10.0
 ATTEMPTS = 5
 
@@ -38,7 +44,7 @@ HINTS = (
         "and check that they may read and write there",
     ),
     (
-        ("NETWORK_CONNECTION", "curlCode", "timeout", "onnection"),
+        ("NETWORK_CONNECTION", "curlCode", "timeout", "onnection", "error sending request"),
         "check the network and the endpoint, then run again: finished work is kept",
     ),
 )  # fmt: skip
@@ -61,9 +67,59 @@ def is_url(location: object) -> bool:
     return str(location).startswith(tuple(f"{scheme}://" for scheme in SCHEMES))
 
 
+def require_location(location: str) -> None:
+    """Refuse what is neither a path nor a URL of a store that is known.
+
+    Raises:
+        ConfigError: Says what is wrong with it.
+    """
+    if not location.strip():
+        raise ConfigError("found an empty location, needed a path or a URL; `.` is this folder")
+    if len(location) > MAX_LENGTH:
+        raise ConfigError(
+            f"found a location of {len(location):,} characters, at most {MAX_LENGTH:,} are "
+            "possible; give a shorter path, a folder or a glob"
+        )
+    for character in location:
+        if unicodedata.category(character) in UNPRINTABLE:
+            raise ConfigError(
+                f"found the character U+{ord(character):04X} in {location!a}, a location must "
+                "be one line of printable text; write the path without it"
+            )
+    if location.startswith("~"):
+        raise ConfigError(f"found {location!r}, `~` is not replaced; write ${{HOME}} instead")
+    if is_url(location):
+        ObjectUrl.parse(location)
+        return
+    scheme = SCHEME.match(location)
+    if scheme:
+        # the rest may hold a password
+        raise ConfigError(
+            f"found a location that begins with {scheme[0]!r}, known are paths and URLs with "
+            f"{', '.join(f'{name}://' for name in SCHEMES)}; {_scheme_hint(scheme[1])}"
+        )
+
+
+def _scheme_hint(scheme: str) -> str:
+    """What to write instead of a scheme that is not known."""
+    if scheme.lower() == "file":
+        return "write the path alone"
+    if scheme.lower() in SCHEMES:
+        return f"write {scheme.lower()}://"
+    if scheme.lower() in ("http", "https"):
+        return "download the files, and give their path"
+    return f"copy the files there, or write ./{scheme}:/ for a folder of that name"
+
+
 def absolute(location: Path | str) -> str:
     """A name that means the same in every process: an absolute path or the URL."""
     return str(location) if is_url(location) else str(Path(location).absolute())
+
+
+def within(location: str, name: str) -> str:
+    """The location of a file in a folder, or below a URL: its options stay at the end."""
+    path, mark, options = location.partition("?") if is_url(location) else (location, "", "")
+    return f"{path.rstrip('/')}/{name}{mark}{options}"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class ShuffledRange:
         self._keys = [np.uint64(key) for key in state]
 
     def take(self, start: int, stop: int) -> npt.NDArray[np.int64]:
-        """What stands at the places ``start`` to ``stop``, [stop - start]."""
+        """What stands at the indices ``start`` to ``stop``, [stop - start]."""
         values = self._permuted(np.arange(start, stop, dtype=np.uint64))
         large = np.flatnonzero(values >= self.count)
         while len(large):

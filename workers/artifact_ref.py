@@ -6,6 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+from peg_core.artifacts.manifest import require_whole
+from peg_core.storage.mirror import Attempt
+from peg_core.storage.object_storage import Storage
+from peg_core.storage.stored_path import attempt_of, stored_folder
+
 
 class Openable(Protocol):
     """A typed artifact: it knows the names of the files in its folder, and nobody else does."""
@@ -27,8 +32,7 @@ class ArtifactRef(Generic[Kind]):
         stage, fingerprint: The artifact; both empty where ``store`` is the folder itself.
         kind: What it is opened as.
         part: A folder inside of it.
-        cache: Where the artifacts of an object store are kept: a folder that every machine of
-            the cluster sees. None: the store itself is one.
+        attempt: Where the store is an object store: whose files they are.
     """
 
     store: str
@@ -36,27 +40,44 @@ class ArtifactRef(Generic[Kind]):
     fingerprint: str
     kind: type[Kind]
     part: str = ""
-    cache: str | None = None
+    attempt: Attempt | None = None
 
     @classmethod
     def of_folder(cls, folder: Path, kind: type[Other]) -> ArtifactRef[Other]:
-        """A folder that is no artifact of a store, such as one that a user names."""
+        """A folder by its path: one that a user names, or one inside an artifact."""
+        attempt, part = attempt_of(folder)
+        if attempt is not None:
+            return ArtifactRef(attempt.store, "", "", kind, part, attempt)
         return ArtifactRef(str(folder.absolute()), "", "", kind)
 
     @property
     def folder(self) -> Path:
-        """Where it is on this machine; the one place that knows."""
-        root = self.store if self.cache is None else self.cache
-        return Path(root) / self.stage / self.fingerprint / self.part
+        """Where it is on this machine; the one place that knows.
+
+        A folder that all machines see, or this machine's cache: there a file comes when it is
+        opened.
+        """
+        if self.attempt is not None:
+            return stored_folder(self.attempt) / self.part
+        return Path(self.store) / self.stage / self.fingerprint / self.part
+
+    @property
+    def location(self) -> str:
+        """Its path or URL, for people."""
+        if self.attempt is None:
+            return str(self.folder)
+        return Storage(self.attempt.store).location(f"{self.attempt.name}/{self.part}".rstrip("/"))
 
     def open(self) -> Kind:
-        """The artifact itself, memory-mapped on this machine."""
+        """The artifact itself, memory-mapped on this machine; its files have their sizes."""
+        if self.attempt is None:  # else they are compared as they come
+            require_whole(self.folder, contents=False)
         return self.kind.open(self.folder)
 
     def at(self, kind: type[Other], part: str = "") -> ArtifactRef[Other]:
         """A part of it, or the same seen as something else."""
         inner = f"{self.part}/{part}" if self.part and part else self.part or part
-        return ArtifactRef(self.store, self.stage, self.fingerprint, kind, inner, self.cache)
+        return ArtifactRef(self.store, self.stage, self.fingerprint, kind, inner, self.attempt)
 
 
 AnyRef = ArtifactRef[Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import signal
@@ -9,7 +10,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Self
 
 import numba
@@ -18,6 +19,10 @@ import ray
 
 from peg_core.errors import PegError
 from workers.cluster_settings import ClusterSettings
+from workers.jobs.ray_server import answer_problem
+from workers.local_ray.private_session import PrivateSession
+from workers.local_ray.ray_internals import loopback_kept
+from workers.local_ray.vital_parts import VitalParts
 
 # Set before a worker imports anything: BLAS threads that fight for a core spin.
 THREAD_VARIABLES = (
@@ -28,6 +33,13 @@ THREAD_VARIABLES = (
     "POLARS_MAX_THREADS",
 )
 CONNECT_SECONDS = 10.0
+LOOPBACK = "127.0.0.1"
+LOCAL_SYSTEM = {
+    # a driver that waits for its first workers waits for ever when one is killed as it starts
+    "prestart_worker_first_driver": False,
+    # the only control store of a local Ray: once it is gone, nobody will bring it back
+    "gcs_rpc_server_reconnect_timeout_s": 15,
+}
 
 
 class ClusterUnreachable(PegError):
@@ -41,45 +53,90 @@ class ClusterUnreachable(PegError):
         )
 
 
+class ClusterLost(PegError):
+    """A part of the local Ray that nothing works without has ended."""
+
+    @classmethod
+    def without(cls, part: str, code: int | None) -> Self:
+        return cls(
+            f"Ray's {part} ended during the run (exit code {'unknown' if code is None else code}); "
+            "often memory ran out, or it was killed: lower `cluster.workers`, and run again to go "
+            "on from the finished shards"
+        )
+
+
 class Cluster:
     """Starts or joins Ray when the first task needs it, and leaves at the end."""
 
     def __init__(self, settings: ClusterSettings) -> None:
         self.settings = settings
         self._connected = False
+        self._session: PrivateSession | None = None
+        self._vital: VitalParts | None = None
 
     def connect(self) -> None:
         """Start a local Ray or join the configured one; does nothing the second time."""
         if self._connected or ray.is_initialized():
             return
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        if self.settings.address is not None:
+            self.require_ray(self.settings.address)
+        try:
+            with _own_termination():
+                self._start()
+        except Exception as error:  # Ray raises just that when a part of it dies meanwhile
+            self._leave()
+            raise ClusterUnreachable.at(self.settings.address, error) from error
+        except BaseException:  # also Ctrl-C in the middle of it
+            self._leave()
+            raise
+        self._connected = True
+
+    def _start(self) -> None:
         options: dict[str, Any] = {
             "log_to_driver": False,
             "logging_level": logging.ERROR,
             "runtime_env": {"env_vars": self._thread_limits()},
         }
-        if self.settings.address is None:
-            # a Ray of its own, although another may run on this machine
-            options["address"] = "local"
-            # one spare CPU: a restarted actor must not take the slot a retry waits for
-            options["num_cpus"] = 1 + max(
-                self.settings.workers * self.settings.cpus_per_worker,
-                self.settings.most_train_workers * self.settings.cpus_per_worker,
+        address = self.settings.address
+        if address is not None:
+            with loopback_kept() if _is_loopback(address) else nullcontext():
+                ray.init(address=address, **options)
+            return
+        self._session = PrivateSession()
+        atexit.register(self.close)
+        # one spare CPU: a restarted actor must not take the slot a retry waits for
+        workers = max(self.settings.workers, self.settings.most_train_workers)
+        with self._session.starting():
+            ray.init(
+                address="local",  # a Ray of its own, although another may run on this machine
+                num_cpus=1 + workers * self.settings.cpus_per_worker,
+                include_dashboard=self.settings.most_train_workers > 1,
+                dashboard_host=LOOPBACK,
+                _node_ip_address=LOOPBACK,
+                _temp_dir=str(self._session.ray_folder),
+                _system_config=LOCAL_SYSTEM,
+                **options,
             )
-            options["include_dashboard"] = self.settings.most_train_workers > 1
-        else:
-            options["address"] = self.settings.address
-            self.require_listener(self.settings.address)
-        try:
-            with _own_termination():
-                ray.init(**options)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ClusterUnreachable.at(self.settings.address, error) from error
-        self._connected = True
+        self._vital = VitalParts()
+
+    def require_alive(self) -> None:
+        """Look after the local Ray: it would end this process without a word of ours.
+
+        Raises:
+            ClusterLost: A part of it has ended.
+        """
+        ended = self._vital.first_ended() if self._vital is not None else None
+        if ended is not None:
+            raise ClusterLost.without(*ended)
 
     @staticmethod
-    def require_listener(address: str) -> None:
-        """Ask the port before Ray does: Ray waits for minutes where nobody answers."""
+    def require_ray(address: str) -> None:
+        """Ask the server before Ray does: Ray waits for minutes, or ends the process.
+
+        Raises:
+            ClusterUnreachable: Nobody listens, or what listens there is not Ray.
+        """
         host, _, port = address.removeprefix("ray://").rpartition(":")
         if not port.isdigit():
             return  # "auto" and the like: Ray knows what they mean
@@ -87,26 +144,50 @@ class Cluster:
             socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
         except OSError as error:
             raise ClusterUnreachable.at(address, error) from error
+        problem = answer_problem(
+            f"{host}:{port}",
+            is_client=address.startswith("ray://"),
+            timeout_seconds=CONNECT_SECONDS,
+        )
+        if problem is not None:
+            raise ClusterUnreachable.at(address, problem)
 
     def close(self) -> None:
-        """Leave the cluster; a local Ray ends with its processes."""
-        if self._connected:
-            ray.shutdown()
-            self._connected = False
+        """Leave the cluster; a local Ray ends with its processes and leaves nothing behind."""
+        if self._connected or self._session is not None:
+            self._leave()
+
+    def _leave(self) -> None:
+        ray.shutdown()
+        self._connected = False
+        self._vital = None
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+            atexit.unregister(self.close)
 
     def _thread_limits(self) -> dict[str, str]:
         return dict.fromkeys(THREAD_VARIABLES, str(self.settings.cpus_per_worker))
 
 
+def _is_loopback(address: str) -> bool:
+    return address.rpartition(":")[0] in ("localhost", LOOPBACK)
+
+
 @contextmanager
 def _own_termination() -> Iterator[None]:
-    """Keep the answer to a polite kill: Ray would put its own in place, which just exits."""
-    mine = signal.getsignal(signal.SIGTERM)
+    """Keep the answer to a polite kill: Ray puts its own in place, which just exits."""
+    ours = signal.getsignal(signal.SIGTERM)
     try:
         yield
+    except SystemExit as ended:
+        if ended.code == signal.SIGTERM and callable(ours):  # a kill while Ray was starting
+            ours(signal.SIGTERM, None)
+        raise
     finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, mine)
+        # only the main thread may set handlers, and Ray sets its own only there
+        if threading.current_thread() is threading.main_thread() and ours is not None:
+            signal.signal(signal.SIGTERM, ours)
 
 
 def pin_threads(count: int) -> None:

@@ -15,7 +15,8 @@ DESCRIPTIONS = {
     "rows": "Rows, pairs, links or nodes that the stage processed.",
     "rows_per_second": "Rows per second over the whole stage.",
     "bytes_written": "Bytes of the artifact.",
-    "peak_memory_bytes": "Memory of the largest process that took part.",
+    "peak_memory_bytes": "Private memory of the largest process that took part.",
+    "driver_memory_bytes": "Private memory of the process that drives the run.",
     "retries": "Tasks that ran again because a worker or node was lost.",
 }
 

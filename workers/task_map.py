@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import resource
+import errno
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import ray
-from ray.exceptions import RayError, RayTaskError
+from ray.exceptions import NodeDiedError, RayError, RayTaskError
 
 from peg_core.atomic_file import write_json
-from peg_core.errors import PegError
-from workers.cluster import Cluster, pin_threads
+from peg_core.errors import DiskFull, PegError
+from peg_core.storage.file_record import FileRecord
+from peg_core.storage.stored_path import publish
+from workers.cluster import Cluster, ClusterLost
 from workers.cluster_settings import ClusterSettings
+from workers.ray_nodes.known_nodes import largest_memory
+from workers.ray_nodes.taken_away import was_taken_away
+from workers.shard import FILES_KEY, PEAK_KEY, Shard, read_markers, run_shard
 
 POLL_SECONDS = 0.5
-PEAK_KEY = "peak_memory_bytes"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 # What a task returns: a small JSON-ready dictionary, described by a TypedDict.
 Result = TypeVar("Result", bound=Mapping[str, Any])
 OnProgress = Callable[["TaskProgress[Any]"], None]
 # Tells the user how far a stage is: done, total, a note.
 Update = Callable[[float, float, str], None]
-
-
-@dataclass(frozen=True)
-class Shard:
-    """One task: a name that is unique in its stage, and keyword arguments."""
-
-    name: str
-    arguments: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -61,18 +57,29 @@ class TaskMap:
         cluster: Where tasks run.
         markers: Folder for the marks of finished shards.
         update: Tells the user how far the stage is.
+        written: What this process writes for the stage, filled as files appear; tasks on other
+            machines find it in the store.
 
     Attributes:
         peak_bytes: Memory of the largest task so far, those of an interrupted run included.
         retries: Tasks that had to run again because a worker or node was lost.
+        files: What was brought to an object store, by name in the artifact.
     """
 
-    def __init__(self, cluster: Cluster, markers: Path, update: Update = _say_nothing) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        markers: Path,
+        update: Update = _say_nothing,
+        written: set[Path] | None = None,
+    ) -> None:
         self.cluster = cluster
         self.markers = markers
         self.update = update
         self.peak_bytes = 0
         self.retries = 0
+        self.files: dict[str, FileRecord] = {}
+        self._written = set() if written is None else written
 
     @property
     def settings(self) -> ClusterSettings:
@@ -86,6 +93,8 @@ class TaskMap:
         note: str = "",
         markers: Path | None = None,
         cpus: int | None = None,
+        gpus: float = 0,
+        memory_bytes: int | None = None,
         on_progress: OnProgress | None = None,
     ) -> list[Result]:
         """Run ``task(**shard.arguments)`` for every shard, at most ``workers`` side by side.
@@ -99,7 +108,9 @@ class TaskMap:
         Args:
             note: Shown beside the number of finished shards.
             markers: Another folder for the marks than that of the stage.
-            cpus: Of one task; none: as the cluster says.
+            cpus: Of one task; None: as the cluster says. 0 is for a task that only waits.
+            gpus: Of one task that computes on them.
+            memory_bytes: What a task may hold, beside what it maps; None: as the cluster says.
             on_progress: Called instead of telling the user about finished shards.
 
         Returns:
@@ -107,7 +118,8 @@ class TaskMap:
         """
         markers = markers or self.markers
         tell = on_progress or (lambda p: self.update(p.done, p.total, note))
-        results = {shard.name: _read_marker(markers, shard) for shard in shards}
+        self.publish_written()
+        results = read_markers(markers, shards)
         waiting = [shard for shard in shards if results[shard.name] is None]
         done = 0
         for marker in results.values():
@@ -117,30 +129,46 @@ class TaskMap:
         tell(TaskProgress(done, len(shards)))
         if waiting:
             self.cluster.connect()
-            for shard, marker in self._run(task, waiting, markers, cpus, tell, done):
+            resources = self._resources(cpus, gpus, memory_bytes)
+            for shard, marker in self._run(task, waiting, markers, resources, tell, done):
                 results[shard.name] = marker
         return [marker for marker in results.values() if marker is not None]  # type: ignore[misc]
 
     def mark(self, name: str, result: Mapping[str, Any]) -> None:
         """Leave the mark of a shard whose work was done by other tasks."""
         write_json(self.markers / f"{name}.json", {**result, PEAK_KEY: self.peak_bytes})
+        self.publish_written()
+
+    def publish_written(self) -> None:
+        """Bring what this process wrote to the store, where tasks of other machines find it."""
+        written = set(self._written)
+        self.files |= publish(sorted(written))
+        self._written -= written
+
+    def _resources(self, cpus: int | None, gpus: float, memory_bytes: int | None) -> dict[str, Any]:
+        """What Ray is told of a task; no more memory than the largest machine has."""
+        settings = self.cluster.settings
+        memory = settings.task_memory_bytes if memory_bytes is None else memory_bytes
+        return {
+            "num_cpus": settings.cpus_per_worker if cpus is None else cpus,
+            "num_gpus": gpus or None,
+            "memory": min(memory, largest_memory()),
+            "max_retries": settings.retries,
+            "scheduling_strategy": "SPREAD",
+        }
 
     def _run(
         self,
         task: Callable[..., Any],
         waiting: list[Shard],
         markers: Path,
-        cpus: int | None,
+        resources: dict[str, Any],
         tell: OnProgress,
         done: int,
     ) -> list[tuple[Shard, dict[str, Any]]]:
         settings = self.cluster.settings
-        threads = cpus or settings.cpus_per_worker
-        remote = _remote_shard.options(
-            num_cpus=threads,
-            num_gpus=settings.gpus_per_worker or None,
-            max_retries=settings.retries,
-        )
+        threads = resources["num_cpus"] or settings.cpus_per_worker
+        remote = _remote_shard.options(**resources)
         queue = list(reversed(waiting))
         total = done + len(waiting)
         running: dict[Any, Shard] = {}
@@ -149,24 +177,35 @@ class TaskMap:
             while queue or running:
                 while queue and len(running) < settings.workers:
                     shard = queue.pop()
-                    marker = str(markers / f"{shard.name}.json")
+                    marker = markers / f"{shard.name}.json"
                     running[remote.remote(task, shard.arguments, marker, threads)] = shard
                 ready, _ = ray.wait(list(running), timeout=POLL_SECONDS)
+                self.cluster.require_alive()
                 for reference in ready:
                     shard = running.pop(reference)
-                    values, retries = _collect(reference, shard)
+                    collected = _collect(reference, shard)
+                    if collected is None:
+                        self.retries += 1
+                        queue.append(shard)
+                        continue
+                    values, retries = collected
                     self.retries += retries
                     finished.append((shard, self._count(values)))
                     tell(TaskProgress(done + len(finished), total, values))
                 if not ready:
                     tell(TaskProgress(done + len(finished), total))
+        except ClusterLost:
+            running.clear()  # nobody is left to cancel them
+            raise
         finally:
             _cancel(list(running))
         return finished
 
     def _count(self, marker: dict[str, Any]) -> dict[str, Any]:
-        """Take the memory out of a marker: what is left is the task's own result."""
+        """Take memory and files out of a marker: what is left is the task's own result."""
         self.peak_bytes = max(self.peak_bytes, int(marker.pop(PEAK_KEY, 0)))
+        files = marker.pop(FILES_KEY, {})
+        self.files |= {name: FileRecord.of(value) for name, value in files.items()}
         return marker
 
 
@@ -178,14 +217,17 @@ def _cancel(references: list[Any]) -> None:
             ray.cancel(reference, force=True)
 
 
-def _collect(reference: Any, shard: Shard) -> tuple[dict[str, Any], int]:
+def _collect(reference: Any, shard: Shard) -> tuple[dict[str, Any], int] | None:
+    """What a task returned, and its retries; None: its machine was taken away, nobody's fault."""
     try:
         result: tuple[dict[str, Any], int] = ray.get(reference)
     except RayTaskError as error:
         if isinstance(error.cause, PegError):
             raise error.cause from None
-        raise PegError(f"task {shard.name} failed:\n{error}") from error
+        raise _failure(shard, error) from error
     except RayError as error:
+        if isinstance(error, NodeDiedError) and was_taken_away(error):
+            return None
         raise PegError(
             f"task {shard.name} was lost with its worker more often than `cluster.retries` allows "
             f"({type(error).__name__}: {str(error).splitlines()[0]}); often memory ran out: lower "
@@ -194,31 +236,19 @@ def _collect(reference: Any, shard: Shard) -> tuple[dict[str, Any], int]:
     return result
 
 
-def _run_shard(
-    task: Callable[..., Any], arguments: dict[str, Any], marker: str, threads: int
-) -> tuple[dict[str, Any], int]:
-    """What runs in the worker: threads pinned, then the task, then its marker.
-
-    Returns:
-        The result, and how often Ray had run the task before without coming to its end.
-    """
-    pin_threads(threads)
-    result = task(**arguments)
-    result[PEAK_KEY] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    write_json(Path(marker), result)
-    return result, _attempts_before()
+def _failure(shard: Shard, error: RayTaskError) -> PegError:
+    """An error of a task that the task itself did not explain; the run's log has all of it."""
+    cause = error.cause
+    if isinstance(cause, OSError) and cause.errno in NO_ROOM:
+        return DiskFull(
+            f"no room left on the disk for task {shard.name} ({cause}); free some space, for "
+            "example with `peg gc`, or move `store`, then run again to go on"
+        )
+    return PegError(
+        f"task {shard.name} failed: {type(cause).__name__}: {cause}; the log of the run in "
+        "STORE/logs has the whole story: run again, and if it stays, report it with that log"
+    )
 
 
 # One remote function for all maps: Ray keeps a line of workers for each that it sees.
-_remote_shard = ray.remote(_run_shard)
-
-
-def _attempts_before() -> int:
-    """Ray's public interface does not tell a task its attempt; its core does."""
-    core = ray._private.worker.global_worker.core_worker  # type: ignore[attr-defined]
-    return int(core.get_current_task_attempt_number())
-
-
-def _read_marker(markers: Path, shard: Shard) -> dict[str, Any] | None:
-    path = markers / f"{shard.name}.json"
-    return json.loads(path.read_text()) if path.exists() else None
+_remote_shard = ray.remote(run_shard)

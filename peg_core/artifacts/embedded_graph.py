@@ -16,7 +16,7 @@ from peg_core.atomic_file import write_array
 from peg_core.errors import InputError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.pair_scoring import PairScorer
-from peg_core.mapped_array import new_mapped_array
+from peg_core.storage.shared_array import create_array
 
 Array = npt.NDArray[Any]
 
@@ -33,9 +33,7 @@ class Embeddings:
 
     def allocate(self, file: Path, shape: tuple[int, int], kind: str) -> None:
         """Make room for an array that tasks fill range by range."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if not file.exists():
-            new_mapped_array(file, shape, kind).flush()
+        create_array(file, shape, kind)
 
     @property
     def state_file(self) -> Path:

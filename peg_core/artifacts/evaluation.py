@@ -38,8 +38,17 @@ class MethodScores:
         """In the order of the table that was scored."""
         return sorted((self.folder / name).glob("part-*.parquet"))
 
-    def pairs(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
-        return pl.read_parquet(self.pair_files(name), columns=list(columns))
+    def pairs(
+        self, name: str, columns: Sequence[str], *, most_parts: int | None = None
+    ) -> pl.DataFrame:
+        """Scored rows.
+
+        Args:
+            most_parts: Take every second, third, ... part, so that no more than this are read.
+        """
+        files = self.pair_files(name)
+        step = 1 if most_parts is None else max(1, -(-len(files) // most_parts))
+        return pl.read_parquet(files[::step], columns=list(columns))
 
     def write_hard(self, name: str, part: int, scores: npt.NDArray[np.float32]) -> None:
         """Write scores of hard non-links, [num_scores, num_anchors, count]."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from peg_core.atomic_file import write_array
 from peg_core.errors import ArtifactMismatch
 from peg_core.splits.split_store import NO_FOLD
+from peg_core.storage.shared_array import array_shape
 
 Array = npt.NDArray[np.float32]
 
@@ -59,10 +60,7 @@ class Positions:
 
     def widths(self) -> list[int]:
         """Dimensions of every encoding."""
-        return [
-            int(np.load(self.file(encoding), mmap_mode="r").shape[1])
-            for encoding in range(self.num_encodings)
-        ]
+        return [array_shape(self.file(encoding))[1] for encoding in range(self.num_encodings)]
 
     def arrays(self, *, num_nodes: int, fold: int = NO_FOLD) -> list[Array]:
         """Every encoding, memory-mapped, checked to be of a graph of this size."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ import pyarrow as pa
 
 from peg_core.artifacts.embedded_graph import EmbeddedGraph, Embeddings
 from peg_core.artifacts.evaluation import Evaluation
-from peg_core.artifacts.manifest import Manifest
+from peg_core.artifacts.manifest import Manifest, require_whole
 from peg_core.artifacts.positions import Positions
 from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
 from peg_core.errors import InputError
@@ -26,37 +27,67 @@ from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.calibration import Calibration
 from peg_core.object_url import is_url
 from peg_core.splits.split_store import SplitStore
+from peg_core.storage.mirror import Attempt
+from peg_core.storage.object_storage import CURRENT_NAME, Storage
+from peg_core.storage.stored_path import stored_folder
 
 
 @dataclass(frozen=True)
 class Run:
     """What the last run of a store made; everything is opened when it is asked for."""
 
-    store: Path
+    store: Path | str
+    verify: Literal["full", "sizes"] = "sizes"
 
     @classmethod
-    def open(cls, store: Path | str) -> Self:
-        """The last run of a store in a folder of this machine."""
+    def open(cls, store: Path | str, verify: Literal["full", "sizes"] = "sizes") -> Self:
+        """The last run of a store: a folder, or the URL of an object store.
+
+        Of an object store those files come to this machine's cache that are read.
+
+        Args:
+            verify: Whether the contents of an artifact are compared with what was written, or
+                the sizes of its files alone; files of an object store are compared as they come.
+        """
         if is_url(store):
-            raise InputError(
-                f"{store} is a URL, a run is opened from a folder; copy the store here, or score "
-                "with `peg score --run CONFIG`"
-            )
+            if not isinstance(Storage(str(store)).read_json(CURRENT_NAME), dict):
+                raise InputError(
+                    f"{store} holds no run: it has no {CURRENT_NAME}; name the `store` of a "
+                    "pipeline file, and run `peg run` with that file first"
+                )
+            return cls(str(store), verify)
         if not (Path(store) / "current").is_dir():
             raise InputError(
                 f"{store} holds no run: it has no folder `current`; name the `store` of a pipeline "
                 "file, and run `peg run` with that file first"
             )
-        return cls(Path(store))
+        return cls(Path(store), verify)
 
     def folder(self, stage: str) -> Path:
         """The artifact of a stage."""
-        folder = (self.store / "current" / stage).resolve()
-        if Manifest.read(folder) is None:
+        folder = self._folder(stage)
+        if folder is None or Manifest.read(folder) is None:
             raise InputError(
                 f"the run in {self.store} has no finished stage {stage!r}; finish it with `peg run`"
             )
+        if not is_url(self.store):
+            require_whole(folder, contents=self.verify == "full")
         return folder
+
+    def _folder(self, stage: str) -> Path | None:
+        if not is_url(self.store):
+            return (Path(self.store) / "current" / stage).resolve()
+        storage = Storage(str(self.store))
+        fingerprint = (storage.read_json(CURRENT_NAME) or {}).get(stage)
+        if fingerprint is None:
+            return None
+        name = f"{stage}/{fingerprint}"
+        return stored_folder(Attempt.of(storage, name, finished=True, run=self._reader))
+
+    @cached_property
+    def _reader(self) -> str:
+        """Files are compared with what was written once for every run that is opened."""
+        return uuid.uuid4().hex
 
     def manifest(self, stage: str) -> Manifest:
         """What a stage was made from, what it counted and what it cost."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,14 +14,17 @@ from safetensors.torch import load_file, save_file
 
 from peg_core.artifacts.manifest import Manifest
 from peg_core.artifacts.recipe import Recipe
-from peg_core.atomic_file import write_json
+from peg_core.atomic_file import atomic_path, copy_file, write_json
 from peg_core.errors import ArtifactMismatch, InputError
 from peg_core.graph.node_features import transform_file
 from peg_core.metrics.calibration import Calibration
 from peg_core.models import MODELS
 from peg_core.models.link_predictor import LinkPredictor, ModelSpec
+from peg_core.storage.stored_path import bring_latest
 
 SPEC_NAME = "model.json"
+RAY_STORAGE = "ray_train"
+PROGRESS_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -87,22 +90,22 @@ class TrainedModel:
 
     @property
     def scratch(self) -> Path:
-        """Where the graphs without a fold are kept while a sampled training runs."""
-        return self.folder / "folds"
+        """Where this machine keeps the graphs without a fold while a sampled training runs."""
+        return Path(str(self.folder / "folds"))
 
     @property
     def ray_storage(self) -> Path:
-        """What Ray Train wants to write."""
-        return self.folder / "ray_train"
+        """What Ray Train wants to write, where no other machine has to see it."""
+        return Path(str(self.folder / RAY_STORAGE))
 
     def save(self, network: LinkPredictor) -> None:
         """Write the weights and what they belong to."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         state = {
             name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()
         }
-        save_file(state, self.weights_file)
-        (self.folder / SPEC_NAME).write_text(json.dumps(dataclasses.asdict(network.spec), indent=2))
+        with atomic_path(self.weights_file) as temporary:
+            save_file(state, temporary)
+        write_json(self.folder / SPEC_NAME, dataclasses.asdict(network.spec))
 
     def save_recipe(self, recipe: Recipe, features: Path) -> None:
         """Write what the model needs of any graph, so that it can travel.
@@ -112,7 +115,7 @@ class TrainedModel:
         """
         fitted = transform_file(features)
         if fitted.exists():
-            shutil.copyfile(fitted, transform_file(self.folder))
+            copy_file(fitted, transform_file(self.folder))
         recipe.write(self.folder)
 
     def write_summary(self, facts: dict[str, Any]) -> None:
@@ -124,12 +127,28 @@ class TrainedModel:
         return facts
 
     def write_progress(self, facts: dict[str, Any]) -> None:
-        write_json(self.folder / "progress.json", facts)
+        write_json(self.progress_file, facts)
+
+    @property
+    def progress_file(self) -> Path:
+        return self.folder / "progress.json"
 
     def progress(self) -> dict[str, Any] | None:
-        """What the training wrote last, while it runs."""
-        file = self.folder / "progress.json"
-        return json.loads(file.read_text()) if file.exists() else None
+        """What the training wrote last, while it runs, wherever it runs."""
+        file = self.progress_file
+        try:
+            if _is_old(file):
+                bring_latest(file)
+            found = json.loads(file.read_bytes())
+        except (OSError, ValueError):  # not there yet, or broken: the next epoch writes it again
+            return None
+        return found if isinstance(found, dict) else None
+
+
+def _is_old(file: Path) -> bool:
+    """Whether what is on this machine was written some time ago, or never."""
+    local = Path(str(file))
+    return not local.exists() or time.time() - local.stat().st_mtime > PROGRESS_SECONDS
 
 
 def seed_part(seed: int) -> str:

@@ -16,14 +16,14 @@ from peg_core.encoding.spectral.spectrum import ComponentMode, Spectrum, assembl
 from peg_core.encoding.spectral.spectrum_report import describe_spectrum
 from peg_core.graph.graph_store import FloatArray, GraphStore
 
-Preset = Literal["best", "paper"]
+Preset = Literal["best", "faithful"]
 NullVectors = Literal["preset", "deflate", "keep"]
 Scale = Literal["preset", "commute", "sqrt_nodes", "plain"]
 Rows = Literal["preset", "unit", "plain"]
 
 PRESETS: dict[str, dict[str, str]] = {
     "best": {"null_vectors": "deflate", "scale": "commute", "rows": "unit"},
-    "paper": {"null_vectors": "keep", "scale": "plain", "rows": "plain"},
+    "faithful": {"null_vectors": "keep", "scale": "plain", "rows": "plain"},
 }
 AUTO = "auto"
 
@@ -45,7 +45,7 @@ class LaplacianEigenmaps(Encoder):
             "per_component" gives every component its own first eigenvectors in the
             same columns, "largest" leaves all but the largest at the origin.
         preset: "best" deflates null vectors, scales by "commute" and normalises rows;
-            "paper" does none of it.
+            "faithful" does none of it.
         null_vectors: "deflate" leaves out the eigenvectors of eigenvalue 0, which
             carry component membership only; "keep" puts them first.
         scale: "commute" divides columns by sqrt(lambda) (commute-time distances),

@@ -67,9 +67,9 @@ class StochasticBlockModel(IndependentEdges):
         """The block of every node, [nodes]."""
         self.check()
         check_seed(seed)
-        places = np.arange(self.nodes)
+        indices = np.arange(self.nodes)
         blocks = np.empty(self.nodes, np.int32)
-        blocks[self._id_scramble(seed).apply(places)] = places % self.blocks
+        blocks[self._id_scramble(seed).apply(indices)] = indices % self.blocks
         return blocks
 
     def _decay(self) -> float:

@@ -11,10 +11,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.atomic_file import atomic_path, write_array
-from peg_core.graph.edge_runs import SAMPLE_EVERY
+from peg_core.atomic_file import write_array
+from peg_core.graph import edge_runs
 from peg_core.graph.graph_store import GraphStore, index_dtype
-from peg_core.mapped_array import new_mapped_array
+from peg_core.storage.shared_array import create_array, read_rows, write_rows
+from peg_core.storage.stored_path import is_there
 
 Array = npt.NDArray[Any]
 Duplicates = Literal["sum", "max", "first"]
@@ -33,7 +34,7 @@ def cut_ranges(runs: Sequence[Path], num_nodes: int, entries_per_range: int) -> 
     """Equal shares of the entries of all runs, by their samples."""
     samples = np.concatenate([np.load(run / "samples.npy") for run in runs])
     samples.sort()
-    step = max(1, entries_per_range // SAMPLE_EVERY)
+    step = max(1, entries_per_range // edge_runs.SAMPLE_EVERY)
     inner = np.unique(samples[step::step])
     bounds = [0, *inner[inner > 0].tolist(), num_nodes * num_nodes]
     return [KeyRange(a, b) for a, b in pairwise(bounds)]
@@ -108,12 +109,22 @@ def merge_range(
 def _read(part: KeyRange, runs: Sequence[Path], name: str) -> Array | None:
     pieces = []
     for run in runs:
-        keys = np.load(run / "keys.npy", mmap_mode="r")
-        first, last = np.searchsorted(keys, [2 * part.first, 2 * part.last])
         file = run / f"{name}.npy"
-        if file.exists():
-            pieces.append(np.load(file, mmap_mode="r")[first:last])
+        if is_there(file):
+            pieces.append(read_rows(file, *_rows_of(part, run)))
     return np.concatenate(pieces) if pieces else None
+
+
+def _rows_of(part: KeyRange, run: Path) -> tuple[int, int]:
+    """The rows of a run that fall into a range: samples say where to look, then a few keys."""
+    samples = np.load(run / "samples.npy")
+    found = []
+    for bound in (part.first, part.last):
+        after = int(np.searchsorted(samples, bound)) * edge_runs.SAMPLE_EVERY
+        start = max(after - edge_runs.SAMPLE_EVERY, 0)
+        keys = read_rows(run / "keys.npy", start, after)
+        found.append(start + int(np.searchsorted(keys, 2 * bound)))
+    return found[0], found[1]
 
 
 def _combine_rows(
@@ -191,17 +202,13 @@ def allocate(
     total = sum(fact["entries"] for fact in facts)
     for name in ("indices", "weights", "times"):
         sample = ranges[0] / f"{name}.npy"
-        if sample.exists():
-            dtype = np.load(sample, mmap_mode="r").dtype
-            with atomic_path(folder / f"{name}.npy") as temporary:
-                new_mapped_array(temporary, (total,), dtype).flush()
+        if is_there(sample):
+            create_array(folder / f"{name}.npy", (total,), read_rows(sample, 0, 0).dtype)
 
 
 def place_range(folder: Path, part: Path, offset: int) -> None:
-    """Copy one range to its place; doing it twice changes nothing."""
+    """Copy one range to where it belongs; doing it twice changes nothing."""
     for name in ("indices", "weights", "times"):
         if (part / f"{name}.npy").exists():
             values = np.load(part / f"{name}.npy", mmap_mode="r")
-            whole = np.load(folder / f"{name}.npy", mmap_mode="r+")
-            whole[offset : offset + len(values)] = values
-            whole.flush()
+            write_rows(folder / f"{name}.npy", offset, values)

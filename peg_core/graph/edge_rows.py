@@ -75,12 +75,30 @@ def read_edges(
     for group in groups:
         first = 0
         for table in _batches(group, columns.names):
-            yield _clean(table, columns, id_type, _Place(group, first), on_bad_rows, dirt)
+            yield _clean(table, columns, id_type, _Location(group, first), on_bad_rows, dirt)
             first += len(table)
 
 
+def require_edge_types(file: str, schema: pa.Schema, columns: EdgeColumns) -> None:
+    """Refuse weights and times of a type that cannot hold them."""
+    if columns.weight is not None:
+        _require_number(file, columns.weight, schema.field(columns.weight).type)
+    if columns.time is not None:
+        _require_time(file, columns.time, schema.field(columns.time).type)
+
+
+def _require_number(file: str, name: str, kind: pa.DataType) -> None:
+    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
+        raise InputError.wrong_type(file, name, found=kind, needed="a number")
+
+
+def _require_time(file: str, name: str, kind: pa.DataType) -> None:
+    if not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        raise InputError.wrong_type(file, name, found=kind, needed="an integer or timestamp")
+
+
 @dataclass(frozen=True)
-class _Place:
+class _Location:
     """Where a batch starts, to name rows in errors."""
 
     group: RowGroup
@@ -104,27 +122,27 @@ def _clean(
     table: pa.Table,
     columns: EdgeColumns,
     id_type: pa.DataType,
-    place: _Place,
+    location: _Location,
     on_bad_rows: OnBadRows,
     dirt: Dirt,
 ) -> EdgeRows:
     dirt.rows += len(table)
     for names, counter in ((columns.ends, "null_ids"), (columns.names[2:], "null_values")):
-        table = _without_nulls(table, names, counter, place, on_bad_rows, dirt)
+        table = _without_nulls(table, names, counter, location, on_bad_rows, dirt)
     weight = None
     if columns.weight:
-        table, weight = _with_good_weights(table, columns.weight, place, on_bad_rows, dirt)
-    time = _timestamps(table[columns.time], place, columns.time) if columns.time else None
-    ends = [_ids(table[name], id_type, place, name) for name in columns.ends]
+        table, weight = _with_good_weights(table, columns.weight, location, on_bad_rows, dirt)
+    time = _timestamps(table[columns.time], location, columns.time) if columns.time else None
+    ends = [_ids(table[name], id_type, location, name) for name in columns.ends]
     return EdgeRows(ends[0], ends[1], weight, time)
 
 
-def _ids(column: pa.ChunkedArray, id_type: pa.DataType, place: _Place, name: str) -> pa.Array:
+def _ids(column: pa.ChunkedArray, id_type: pa.DataType, location: _Location, name: str) -> pa.Array:
     try:
         return normalise_ids(column, id_type)
     except pa.ArrowInvalid as error:
         raise InputError(
-            f"column {name!r} of {place.group.file} holds an id that does not fit {id_type} "
+            f"column {name!r} of {location.group.file} holds an id that does not fit {id_type} "
             f"({error}); signed and unsigned ids are mixed: cast the columns to one type"
         ) from error
 
@@ -133,7 +151,7 @@ def _without_nulls(
     table: pa.Table,
     names: Sequence[str],
     counter: str,
-    place: _Place,
+    location: _Location,
     on_bad_rows: OnBadRows,
     dirt: Dirt,
 ) -> pa.Table:
@@ -144,10 +162,10 @@ def _without_nulls(
         if on_bad_rows == "error":
             row = pc.index(table[name].is_null(), True).as_py()
             raise InputError.null_value(
-                place.group.file,
+                location.group.file,
                 name,
-                row_group=place.group.index,
-                row=place.first + row,
+                row_group=location.group.index,
+                row=location.first + row,
                 count=count,
             )
         setattr(dirt, counter, getattr(dirt, counter) + count)
@@ -156,11 +174,9 @@ def _without_nulls(
 
 
 def _with_good_weights(
-    table: pa.Table, name: str, place: _Place, on_bad_rows: OnBadRows, dirt: Dirt
+    table: pa.Table, name: str, location: _Location, on_bad_rows: OnBadRows, dirt: Dirt
 ) -> tuple[pa.Table, npt.NDArray[np.float64]]:
-    kind = table[name].type
-    if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
-        raise InputError.wrong_type(place.group.file, name, found=kind, needed="a number")
+    _require_number(location.group.file, name, table[name].type)
     weights = np.asarray(table[name].cast(pa.float64()).combine_chunks())
     bad = ~(np.isfinite(weights) & (weights > 0))
     if not bad.any():
@@ -168,21 +184,17 @@ def _with_good_weights(
     if on_bad_rows == "error":
         row = int(bad.argmax())
         raise InputError(
-            f"column {name!r} of {place.group.file} holds the weight {weights[row]} in "
-            f"{place.row(row)}; weights must be finite and above 0: mend {int(bad.sum()):,} such "
-            "row(s), or set `graph.on_bad_rows: drop`"
+            f"column {name!r} of {location.group.file} holds the weight {weights[row]} in "
+            f"{location.row(row)}; weights must be finite and above 0: mend {int(bad.sum()):,} "
+            "such row(s), or set `graph.on_bad_rows: drop`"
         )
     dirt.bad_weights += int(bad.sum())
     return table.filter(pa.array(~bad)), weights[~bad]
 
 
-def _timestamps(column: pa.ChunkedArray, place: _Place, name: str) -> npt.NDArray[np.int64]:
-    kind = column.type
-    if pa.types.is_date32(kind):
+def _timestamps(column: pa.ChunkedArray, location: _Location, name: str) -> npt.NDArray[np.int64]:
+    _require_time(location.group.file, name, column.type)
+    if pa.types.is_date32(column.type):
         column = column.cast(pa.date64())
-    elif not (pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-        raise InputError.wrong_type(
-            place.group.file, name, found=kind, needed="an integer or timestamp"
-        )
     values: npt.NDArray[Any] = np.asarray(column.cast(pa.int64()).combine_chunks())
     return values

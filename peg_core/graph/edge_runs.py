@@ -105,7 +105,7 @@ def merge_ids(parts: Sequence[Path], folder: Path, *, before: NodeIds | None = N
 def write_runs(
     batches: Iterable[EdgeRows], node_ids: NodeIds, dirt: Dirt, rows_per_run: int, out: Path
 ) -> list[str]:
-    """Write sorted runs of about ``rows_per_run`` rows each; returns their folders.
+    """Write sorted runs of about ``rows_per_run`` rows each; returns the names of their folders.
 
     Without weights and times a run holds each (edge, direction) once. With them all
     rows are kept, those of one edge in the order they were read.
@@ -155,4 +155,4 @@ def _write_run(parts: list[dict[str, Array]], folder: Path) -> str:
         keys = keys[order]
     write_array(folder / "samples.npy", keys[::SAMPLE_EVERY] >> 1)
     write_array(folder / "keys.npy", keys)
-    return str(folder)
+    return folder.name

@@ -12,8 +12,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from peg_core.errors import InputError
+from peg_core.graph.file_format import convertible, other_format, require_regular
 from peg_core.graph.id_types import common_id_type
-from peg_core.object_url import ObjectUrl, StorageError, absolute, find_objects, is_url
+from peg_core.object_url import (
+    ObjectUrl,
+    StorageError,
+    absolute,
+    find_objects,
+    is_url,
+    require_location,
+)
 
 
 @dataclass(frozen=True)
@@ -31,19 +39,47 @@ def find_parquet_files(location: str) -> list[str]:
     Folders are searched with all their subfolders, so hive partitions are found too;
     the values in their names are not turned into columns.
     """
-    path = Path(location)
+    require_location(location)
     if is_url(location):
         files = find_objects(location, suffix=".parquet")
-    elif path.is_dir():
-        found = sorted(p for p in path.rglob("*.parquet") if not p.name.startswith((".", "_")))
-        files = [str(p) for p in found]
-    elif path.is_file():
-        files = [str(path)]
     else:
-        files = [str(p) for p in sorted(Path(name) for name in glob.glob(location, recursive=True))]
+        try:
+            files = _find_local(location)
+        except OSError as error:
+            raise InputError.no_access(location, error.strerror) from error
     if not files:
-        raise InputError.no_such_file(location)
+        raise InputError.no_such_file(location, _other_tables(location))
     return files
+
+
+def _find_local(location: str) -> list[str]:
+    path = Path(location)
+    if path.is_dir():
+        return [str(file) for file in _inside(path)]
+    if path.is_file():
+        return [str(path)]
+    found: dict[Path, None] = {}
+    for name in sorted(Path(name) for name in glob.glob(location, recursive=True)):
+        found |= dict.fromkeys(_inside(name) if name.is_dir() else [name])
+    for file in found:
+        require_regular(file)
+    return [str(file) for file in found]
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Parquet files below a folder; a folder may be called ``x.parquet`` too, it is no file."""
+    found = sorted(p for p in folder.rglob("*.parquet") if not p.name.startswith((".", "_")))
+    files = [path for path in found if not path.is_dir()]
+    for file in files:
+        require_regular(file)
+    return files
+
+
+def _other_tables(location: str) -> list[str]:
+    """Names of tables of other formats in a folder."""
+    if is_url(location) or not Path(location).is_dir():
+        return []
+    return sorted(path.name for path in Path(location).iterdir() if convertible(path.name))
 
 
 def open_parquet(file: Path | str) -> pq.ParquetFile:
@@ -51,11 +87,16 @@ def open_parquet(file: Path | str) -> pq.ParquetFile:
     try:
         if is_url(file):
             url = ObjectUrl.parse(str(file))
-            return pq.ParquetFile(url.filesystem.open_input_file(url.path), pre_buffer=True)
-        return pq.ParquetFile(file, memory_map=True)
+            opened = url.filesystem.open_input_file(url.path)
+            return pq.ParquetFile(opened, pre_buffer=True, page_checksum_verification=True)
+        require_regular(file)
+        return pq.ParquetFile(file, memory_map=True, page_checksum_verification=True)
     except FileNotFoundError as error:
         raise InputError.no_such_file(file) from error
     except (pa.ArrowException, OSError) as error:
+        other = other_format(file)
+        if other is not None:
+            raise InputError.not_parquet(file, other.name, other.advice(str(file))) from error
         raise read_error(file, error) from error
 
 
@@ -71,14 +112,21 @@ def list_row_groups(files: Iterable[Path | str], columns: Sequence[str]) -> list
     groups = []
     for file in files:
         parquet = open_parquet(file)
-        for column in columns:
-            if column not in parquet.schema_arrow.names:
-                raise InputError.missing_column(file, column, parquet.schema_arrow.names)
+        require_columns(file, parquet.schema_arrow.names, columns)
         for index in range(parquet.num_row_groups):
             rows = parquet.metadata.row_group(index).num_rows
             if rows:
                 groups.append(RowGroup(absolute(file), index, rows))
     return groups
+
+
+def require_columns(file: Path | str, names: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse a file that has not every one of ``columns``, or has one twice."""
+    for column in columns:
+        if column not in names:
+            raise InputError.missing_column(file, column, names)
+        if names.count(column) > 1:
+            raise InputError.repeated_column(file, column, names.count(column))
 
 
 def find_id_type(columns: Iterable[tuple[Path | str, Sequence[str]]]) -> pa.DataType:

@@ -17,6 +17,9 @@ from peg_core.graph.edge_table import RowGroup, open_parquet, read_row_group, re
 Layout = Literal["dense", "indices", "number"]
 Block = npt.NDArray[np.float32]
 
+# Features of a column at most: a row of as many takes 4 MB.
+MAX_WIDTH = 1_000_000
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -55,10 +58,7 @@ class FeatureColumn:
         found: dict[Layout, str] = {}
         for file in dict.fromkeys(group.file for group in groups):
             kind = open_parquet(file).schema_arrow.field(name).type
-            layout = _layout(kind)
-            if layout is None:
-                needed = "a number or a list of numbers"
-                raise InputError.wrong_type(file, name, found=kind, needed=needed)
+            layout = require_numbers(file, name, kind)
             found.setdefault(layout, f"{kind} in {file}")
             if len(found) > 1:
                 needed = f"one kind everywhere (it is {next(iter(found.values()))})"
@@ -104,6 +104,15 @@ class FeatureColumn:
         block = np.zeros((len(values), self.width), dtype=np.float32)
         block[row, flat] = 1.0
         return block
+
+
+def require_numbers(file: str, name: str, kind: pa.DataType) -> Layout:
+    """The layout of a column; one that holds no numbers is refused."""
+    layout = _layout(kind)
+    if layout is None:
+        needed = "a number or a list of numbers"
+        raise InputError.wrong_type(file, name, found=kind, needed=needed)
+    return layout
 
 
 def require_filled(values: pa.Array, rows: Rows, column: str) -> None:

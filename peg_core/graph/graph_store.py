@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -12,8 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from peg_core.atomic_file import write_array
 from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.kernels.sorted_rows import entry_index
+from peg_core.storage.shared_array import array_shape
 
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.floating[Any]]
@@ -68,7 +71,7 @@ class GraphStore:
             return self.degrees.astype(np.float64)
         return _row_sums(self.indptr, self.weights)
 
-    def neighbors(self, node: int) -> IntArray:
+    def neighbours(self, node: int) -> IntArray:
         return self.indices[self.indptr[node] : self.indptr[node + 1]]
 
     def csr_slice(self, start: int, stop: int) -> CsrSlice:
@@ -147,16 +150,15 @@ class GraphStore:
 
     def save(self, path: Path) -> None:
         """Write the arrays into the folder ``path``."""
-        path.mkdir(parents=True, exist_ok=True)
-        np.save(path / "indptr.npy", self.indptr)
-        np.save(path / "indices.npy", self.indices)
+        write_array(path / "indptr.npy", self.indptr)
+        write_array(path / "indices.npy", self.indices)
         if self.weights is not None:
-            np.save(path / "weights.npy", self.weights)
+            write_array(path / "weights.npy", self.weights)
 
     @classmethod
     def open(cls, path: Path | str) -> GraphStore:
         """Map the arrays in the folder ``path``."""
-        path = Path(path)
+        path = Path(path) if isinstance(path, str) else path
         if not is_graph_store(path):
             raise PegError(f"{path} is not a graph store: it has no indptr.npy")
         indptr = np.load(path / "indptr.npy", mmap_mode="r")
@@ -174,6 +176,21 @@ class GraphStore:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a GraphStore is opened by path in each process, it is not pickled")
+
+
+@dataclass(frozen=True)
+class GraphSize:
+    """How large a stored graph is; nothing but the heads of its arrays is read."""
+
+    num_nodes: int
+    num_edges: int
+
+    @classmethod
+    def open(cls, folder: Path) -> GraphSize:
+        (bounds,), (entries,) = (
+            array_shape(folder / f"{name}.npy") for name in ("indptr", "indices")
+        )
+        return cls(bounds - 1, entries // 2)
 
 
 def is_graph_store(folder: Path) -> bool:

@@ -158,9 +158,9 @@ def _scan_degrees(graph: GraphStore) -> tuple[DegreeTable, Array]:
     top, top_degrees = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for start, degrees in _degree_chunks(graph):
         values, nodes = np.unique(degrees, return_counts=True)
-        merged, place = np.unique(np.concatenate([table.degrees, values]), return_inverse=True)
+        merged, index = np.unique(np.concatenate([table.degrees, values]), return_inverse=True)
         total = np.zeros(len(merged), np.int64)
-        np.add.at(total, place, np.concatenate([table.nodes, nodes]))
+        np.add.at(total, index, np.concatenate([table.nodes, nodes]))
         table = DegreeTable(merged, total)
         # nodes of earlier chunks come first, so that equal degrees stay in index order
         best = _largest(degrees)

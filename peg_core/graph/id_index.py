@@ -1,4 +1,4 @@
-"""From an id to its place: a direct table for dense integers, a hash table for the rest.
+"""From an id to its index: a direct table for dense integers, a hash table for the rest.
 
 The tables are plain arrays, built once, written beside the ids and memory-mapped
 by every task; a look-up neither sorts nor builds anything.
@@ -29,7 +29,7 @@ def dense_span(values: Array) -> int | None:
 
 
 def build_dense(values: Array, span: int) -> Array:
-    """``table[id - smallest id]`` is the place of the id, -1 where there is none, [span]."""
+    """``table[id - smallest id]`` is the index of the id, -1 where there is none, [span]."""
     dtype = np.int32 if len(values) < 2**31 else np.int64
     table = np.full(span, -1, dtype=dtype)
     table[(values - values.min()).astype(np.int64)] = np.arange(len(values), dtype=dtype)
@@ -37,7 +37,7 @@ def build_dense(values: Array, span: int) -> Array:
 
 
 def build_slots(keys: npt.NDArray[np.uint64]) -> Array:
-    """An open-addressing table of (key, place + 1), [num_slots, 2]; equal keys are all kept."""
+    """An open-addressing table of (key, index + 1), [num_slots, 2]; equal keys are all kept."""
     size = 1 << max(4, int(np.ceil(np.log2(max(len(keys), 1) * SLOTS_PER_ID))))
     slots = np.zeros((size, 2), dtype=np.uint64)
     _fill_slots(slots, keys)
@@ -64,12 +64,12 @@ def mix_all(keys: Array) -> npt.NDArray[np.uint64]:
 @numba.njit(cache=True)
 def _fill_slots(slots: Array, keys: Array) -> None:
     mask = np.uint64(len(slots) - 1)
-    for place in range(len(keys)):
-        slot = mix(keys[place]) & mask
+    for index in range(len(keys)):
+        slot = mix(keys[index]) & mask
         while slots[slot, 1]:
             slot = (slot + np.uint64(1)) & mask
-        slots[slot, 0] = keys[place]
-        slots[slot, 1] = place + 1
+        slots[slot, 0] = keys[index]
+        slots[slot, 1] = index + 1
 
 
 @numba.njit(cache=True, parallel=True)
@@ -108,8 +108,8 @@ def hash_bytes(offsets: Array, data: Array) -> npt.NDArray[np.uint64]:
         state = np.uint64(0x9E3779B97F4A7C15)
         word = np.uint64(0)
         shift = np.uint64(0)
-        for place in range(offsets[i], offsets[i + 1]):
-            word |= np.uint64(data[place]) << shift
+        for byte in range(offsets[i], offsets[i + 1]):
+            word |= np.uint64(data[byte]) << shift
             shift += np.uint64(8)
             if shift == np.uint64(64):
                 state = mix(state ^ word)
@@ -133,15 +133,15 @@ def lookup_strings(
         start, stop = wanted_offsets[i], wanted_offsets[i + 1]
         while slots[slot, 1]:
             if slots[slot, 0] == hashes[i]:
-                place = np.int64(slots[slot, 1]) - 1
-                first = offsets[place]
-                same = offsets[place + 1] - first == stop - start
+                index = np.int64(slots[slot, 1]) - 1
+                first = offsets[index]
+                same = offsets[index + 1] - first == stop - start
                 k = 0
                 while same and k < stop - start:
                     same = data[first + k] == wanted_data[start + k]
                     k += 1
                 if same:
-                    out[i] = place
+                    out[i] = index
                     break
             slot = (slot + np.uint64(1)) & mask
     return out

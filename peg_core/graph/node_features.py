@@ -14,6 +14,8 @@ import numpy.typing as npt
 from peg_core.atomic_file import write_json
 from peg_core.errors import ArtifactMismatch
 from peg_core.graph.graph_store import GraphStore
+from peg_core.storage.shared_array import array_shape
+from peg_core.storage.stored_path import is_there
 
 # By the paper's letters: N, C, O, R, P, N+P.
 FEATURE_KINDS = (
@@ -87,6 +89,12 @@ def load_features(folder: Path) -> Block | None:
     file = table_file(folder)
     # copy-on-write: tensors share it between views and processes, none can change the file
     return np.load(file, mmap_mode="c") if file.exists() else None
+
+
+def features_width(folder: Path) -> int | None:
+    """Columns of the table in a folder, or None where there is none; no row is read."""
+    file = table_file(folder)
+    return array_shape(file)[1] if is_there(file) else None
 
 
 def input_features(

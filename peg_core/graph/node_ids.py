@@ -24,6 +24,7 @@ from peg_core.graph.id_index import (
     mix_all,
 )
 from peg_core.graph.id_types import BINARY, TEXT, UNSIGNED, normalise_ids
+from peg_core.storage.stored_path import readable
 
 Array = npt.NDArray[Any]
 TABLE_NAMES = ("id_dense", "id_slots", "id_offsets", "id_bytes")
@@ -105,7 +106,7 @@ class NodeIds:
     @classmethod
     def open(cls, path: Path | str) -> NodeIds:
         """Read the ids of the folder ``path``, their tables memory-mapped."""
-        folder = Path(path)
+        folder = Path(path) if isinstance(path, str) else path
         if not (folder / "node_ids.parquet").exists():
             raise InputError.no_such_file(folder / "node_ids.parquet")
         files = {name: folder / f"{name}.npy" for name in TABLE_NAMES}
@@ -117,7 +118,7 @@ class NodeIds:
     @staticmethod
     def stored_type(folder: Path) -> pa.DataType:
         """The type of the ids in a folder, without reading them."""
-        return pq.read_schema(folder / "node_ids.parquet").field("id").type
+        return pq.read_schema(readable(folder / "node_ids.parquet")).field("id").type
 
     @cached_property
     def _smallest(self) -> int:

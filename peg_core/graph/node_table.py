@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from peg_core.atomic_file import atomic_path
 from peg_core.errors import InputError
 from peg_core.graph.edge_table import RowGroup, open_parquet, read_error
-from peg_core.graph.feature_columns import FeatureColumn, Rows, require_filled
+from peg_core.graph.feature_columns import MAX_WIDTH, FeatureColumn, Rows, require_filled
 from peg_core.graph.node_ids import NodeIds
 from peg_core.mapped_array import new_mapped_array
 
@@ -93,7 +93,7 @@ def locate_rows(groups: Sequence[RowGroup], id_column: str, node_ids: NodeIds) -
     rows_per_node = np.bincount(index, minlength=len(node_ids))
     if len(index) and rows_per_node.max() > 1:
         node = int((rows_per_node > 1).argmax())
-        group, row = _place(groups, int(np.flatnonzero(index == node)[1]))
+        group, row = _locate(groups, int(np.flatnonzero(index == node)[1]))
         name = node_ids.take(np.array([node]))[0]
         raise InputError(
             f"column {id_column!r} of {group.file} holds the id {name} a second time, in row "
@@ -137,7 +137,25 @@ def _feature_column(
             rows.refuse(name, np.array([width == 0]), "an empty list", "give at least one number")
             break
         width = max(width, 1 + (pc.max(batch[name].flatten()).as_py() or 0))
+        if width > MAX_WIDTH:
+            _refuse_index(batch[name], rows, name)
     return FeatureColumn(name, layout, width).checked(feature_width)
+
+
+def _refuse_index(values: pa.Array, rows: Rows, name: str) -> None:
+    """Name the first row that holds an index beyond what a feature matrix can have."""
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(values), 0))
+    flat = values.flatten()
+    place = pc.index(pc.greater_equal(flat, MAX_WIDTH), True).as_py()
+    row = np.repeat(np.arange(len(values)), lengths)[place]
+    bad = np.arange(len(values)) == row
+    index = flat[place].as_py()
+    fault = f"the feature index {index:,}, at most {MAX_WIDTH - 1:,} is possible"
+    advice = (
+        "number the features 0, 1, 2, ... without gaps; with `graph.feature_width` every index "
+        "beyond it is refused"
+    )
+    rows.refuse(name, bad, fault, advice)
 
 
 def _in_index_order(
@@ -191,7 +209,7 @@ def _batches(
             raise read_error(group.file, error) from error
 
 
-def _place(groups: Sequence[RowGroup], row: int) -> tuple[RowGroup, int]:
+def _locate(groups: Sequence[RowGroup], row: int) -> tuple[RowGroup, int]:
     """Row group of a row of the table, and its number there."""
     starts = np.cumsum([0, *(group.rows for group in groups)])
     number = int(np.searchsorted(starts, row, side="right")) - 1

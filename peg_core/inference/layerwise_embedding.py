@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -50,16 +51,23 @@ class LayerwiseEmbedding:
             start, stop: The range.
             out: [num_nodes, state_width(layer)].
         """
+        for first, values in self.rows(layer, state, start, stop):
+            out[first : first + len(values)] = values
+
+    def rows(
+        self, layer: int, state: FloatArray, start: int, stop: int
+    ) -> Iterator[tuple[int, FloatArray]]:
+        """The output of one layer for a range, step by step: a first row, and rows from there."""
         folded = fold_layer(self.model, layer)
         widths = (state.shape[1], self.model.state_width(layer))
         rows = max(1, self.memory_bytes // (4 * sum(widths)))
         if folded is not None:
             for first in range(start, stop, rows):
                 last = min(first + rows, stop)
-                out[first:last] = self._folded(folded, state, first, last)
+                yield first, self._folded(folded, state, first, last)
             return
         for first, last in _steps(self.graph, start, stop, rows):
-            out[first:last] = self._general(layer, state, first, last)
+            yield first, self._general(layer, state, first, last)
 
     @cached_property
     def _degrees(self) -> npt.NDArray[np.floating[Any]]:

@@ -1,80 +1,132 @@
-"""Nearest neighbours among the rows of an array: an HNSW graph of usearch, memory-mapped."""
+"""Nearest neighbours among the rows of an array: HNSW graphs of usearch, memory-mapped."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import numpy.typing as npt
 from usearch.index import Index
 
 from peg_core.atomic_file import atomic_path
 from peg_core.errors import ArtifactMismatch
+from peg_core.inference.vector_code import IndexDtype, VectorCode
 
 FloatArray = npt.NDArray[np.floating[Any]]
 
 NO_NODE = -1
-ROWS_PER_STEP = 65_536
 CONNECTIVITY, EXPANSION_ADD = 16, 128
+KINDS: dict[IndexDtype, str] = {"float32": "f32", "float16": "f16", "int8": "i8"}
+
+
+class Nearest(NamedTuple):
+    """Rows near others by distance, the nearest first, [num_queries, count] each."""
+
+    rows: npt.NDArray[np.int64]  # NO_NODE where there are no more
+    distances: npt.NDArray[np.float32]  # squared, in the units of the index; infinite likewise
+
+
+class IndexShard:
+    """An HNSW graph over consecutive rows of an array.
+
+    Args:
+        file: What :meth:`build` wrote; mapped, not read.
+        code: The one that it was built with.
+    """
+
+    def __init__(self, file: Path, code: VectorCode) -> None:
+        # no table of keys: it would be 35 bytes a row of every process, and nobody asks it
+        index = Index.restore(os.fspath(file), view=True, enable_key_lookups=False)
+        if index is None:
+            raise ArtifactMismatch.of(
+                what=f"the index {file} and its vectors", found="none", needed="an index"
+            )
+        self._index, self._code = index, code
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @staticmethod
+    def build(
+        file: Path, blocks: Iterable[FloatArray], code: VectorCode, *, width: int, first: int = 0
+    ) -> int:
+        """Index rows, one after the other by one thread: the same rows, the same index.
+
+        Args:
+            blocks: [num_rows, width] each, in order.
+            first: What the first row is called.
+
+        Returns:
+            How many rows there were.
+        """
+        index = Index(
+            ndim=width,
+            metric="l2sq",
+            dtype=KINDS[code.dtype],
+            connectivity=CONNECTIVITY,
+            expansion_add=EXPANSION_ADD,
+            enable_key_lookups=False,
+        )
+        for block in blocks:
+            start = first + len(index)
+            keys = np.arange(start, start + len(block), dtype=np.uint64)
+            index.add(keys, code.encode(block), threads=1)
+        with atomic_path(file) as temporary:
+            index.save(str(temporary))
+        return len(index)
+
+    def search(self, vectors: FloatArray, *, count: int, expansion: int) -> Nearest:
+        """About the nearest ``count`` rows of each vector.
+
+        Args:
+            expansion: Rows that are kept in sight on the way: more find better.
+        """
+        self._index.expansion_search = expansion  # type: ignore[misc]  # has a setter
+        queries = np.atleast_2d(self._code.encode(vectors))
+        found = self._index.search(queries, count, threads=numba.get_num_threads())
+        keys = np.atleast_2d(found.keys).astype(np.int64)
+        counts = np.atleast_1d(getattr(found, "counts", len(found)))
+        there = np.arange(keys.shape[1]) < counts[:, None]
+        rows = np.full((len(queries), count), NO_NODE, dtype=np.int64)
+        distances = np.full((len(queries), count), np.inf, dtype=np.float32)
+        rows[:, : keys.shape[1]][there] = keys[there]
+        distances[:, : keys.shape[1]][there] = np.atleast_2d(found.distances)[there]
+        return Nearest(rows, distances)
 
 
 class NeighbourIndex:
     """Rows near other rows by Euclidean distance.
 
     Args:
-        file: What :meth:`build` wrote; mapped, not read.
+        shards: Of all rows, in order, of one code.
         vectors: [num_rows, width], the rows that were indexed.
-        unit_rows: As when it was built.
     """
 
-    def __init__(self, file: Path, vectors: FloatArray, *, unit_rows: bool) -> None:
-        index = Index.restore(str(file), view=True)
-        if index is None or len(index) != len(vectors):
-            found = "none" if index is None else f"{len(index):,} rows"
+    def __init__(self, shards: Sequence[IndexShard], vectors: FloatArray) -> None:
+        found = sum(map(len, shards))
+        if found != len(vectors):
             raise ArtifactMismatch.of(
-                what=f"the index {file} and its vectors", found=found, needed=f"{len(vectors):,}"
+                what="an index and its vectors",
+                found=f"{found:,} rows",
+                needed=f"{len(vectors):,}",
             )
-        self._index, self._vectors, self._unit_rows = index, vectors, unit_rows
-
-    @staticmethod
-    def build(vectors: FloatArray, file: Path, *, unit_rows: bool) -> None:
-        """Index all rows, one after the other by one thread: the same rows, the same index.
-
-        Args:
-            unit_rows: Scale rows to length 1 first, so that angles count.
-        """
-        index = Index(
-            ndim=vectors.shape[1],
-            metric="l2sq",
-            dtype="f32",
-            connectivity=CONNECTIVITY,
-            expansion_add=EXPANSION_ADD,
-        )
-        for start in range(0, len(vectors), ROWS_PER_STEP):
-            rows = _prepare(vectors[start : start + ROWS_PER_STEP], unit_rows)
-            index.add(np.arange(start, start + len(rows), dtype=np.uint64), rows, threads=1)
-        with atomic_path(file) as temporary:
-            index.save(str(temporary))
+        self._shards, self._vectors = shards, vectors
 
     def search(self, rows: npt.NDArray[np.int64], *, count: int) -> npt.NDArray[np.int64]:
         """About the nearest ``count`` rows of each given row, [num_rows, count].
 
         The row itself is among them; where there are fewer the rest is ``NO_NODE``.
         """
-        self._index.expansion_search = max(64, 2 * count)  # type: ignore[misc]  # has a setter
-        queries = _prepare(self._vectors[rows], self._unit_rows)
-        found = self._index.search(np.atleast_2d(queries), count, threads=1)
-        keys = np.atleast_2d(found.keys).astype(np.int64)
-        counts = np.atleast_1d(getattr(found, "counts", len(found)))
-        out = np.full((len(rows), count), NO_NODE, dtype=np.int64)
-        there = np.arange(keys.shape[1]) < counts[:, None]
-        out[:, : keys.shape[1]][there] = keys[there]
-        return out
-
-
-def _prepare(rows: FloatArray, unit_rows: bool) -> npt.NDArray[np.float32]:
-    rows = np.ascontiguousarray(rows, dtype=np.float32)
-    if not unit_rows:
-        return rows
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        queries = self._vectors[rows]
+        # of several shards each has a part of the nearest alone: half the effort finds as many
+        expansion = max(64, 2 * count if len(self._shards) == 1 else count)
+        found = [s.search(queries, count=count, expansion=expansion) for s in self._shards]
+        if len(found) == 1:
+            return found[0].rows
+        together = Nearest(*(np.concatenate(part, axis=1) for part in zip(*found, strict=True)))
+        order = np.argsort(together.distances, axis=1, kind="stable")[:, :count]
+        return np.take_along_axis(together.rows, order, axis=1)

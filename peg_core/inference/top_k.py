@@ -17,11 +17,14 @@ from peg_core.inference.pair_scoring import PairScorer
 IntArray = npt.NDArray[np.integer[Any]]
 Nodes = npt.NDArray[np.int64]
 
+# A node is compared with this many others at once, where it is compared with all.
+NODES_PER_STEP = 2**20
+
 
 class Recommendations(NamedTuple):
     """Rows ordered by node as asked, then by rank, which starts at 1; [num_rows] each."""
 
-    place: Nodes  # of the node among those that were asked for
+    row: Nodes  # of the node among those that were asked for
     rank: Nodes
     candidate: Nodes
     logit: npt.NDArray[np.float32]
@@ -29,7 +32,7 @@ class Recommendations(NamedTuple):
 
 @dataclass(frozen=True)
 class Recommender:
-    """Candidates from several places, scored exactly.
+    """Candidates from several sources, scored exactly.
 
     Args:
         scorer: The model's head.
@@ -53,28 +56,33 @@ class Recommender:
         found = [nearby_nodes(self.scorer.graph, self.known, asked, count=self.nearby)]
         found += [index.search(asked, count=self.nearest) for index in self.indexes]
         candidates = np.concatenate(found, axis=1)
-        place = np.repeat(np.arange(len(asked)), candidates.shape[1])
-        return self._best(asked, place, candidates.ravel())
+        row = np.repeat(np.arange(len(asked)), candidates.shape[1])
+        return self._best(asked, row, candidates.ravel())
 
     def exhaust(self, node: int) -> Recommendations:
         """The best of all nodes: slow, to compare with."""
-        everyone = np.arange(self.known.num_nodes)
-        return self._best(np.array([node]), np.zeros(len(everyone), dtype=np.int64), everyone)
+        asked, best = np.array([node]), np.zeros(0, dtype=np.int64)
+        for start in range(0, self.known.num_nodes, NODES_PER_STEP):
+            step = np.arange(start, min(start + NODES_PER_STEP, self.known.num_nodes))
+            candidates = np.concatenate([best, step])
+            found = self._best(asked, np.zeros(len(candidates), dtype=np.int64), candidates)
+            best = found.candidate
+        return found
 
-    def _best(self, nodes: Nodes, place: Nodes, candidate: Nodes) -> Recommendations:
+    def _best(self, nodes: Nodes, row: Nodes, candidate: Nodes) -> Recommendations:
         """Score the distinct, unknown pairs and keep the best of every node."""
-        kept = (candidate >= 0) & (candidate != nodes[place])
-        key = np.unique(place[kept] * self.known.num_nodes + candidate[kept])
-        place, candidate = np.divmod(key, self.known.num_nodes)
-        new = ~self.known.contains(nodes[place], candidate)
-        place, candidate = place[new], candidate[new]
-        logit = self.scorer.logits(nodes[place], candidate)
-        order = np.lexsort((candidate, -logit, place))
-        place, candidate, logit = place[order], candidate[order], logit[order]
-        first = np.searchsorted(place, place, side="left")
-        rank = np.arange(len(place)) - first + 1
+        kept = (candidate >= 0) & (candidate != nodes[row])
+        key = np.unique(row[kept] * self.known.num_nodes + candidate[kept])
+        row, candidate = np.divmod(key, self.known.num_nodes)
+        new = ~self.known.contains(nodes[row], candidate)
+        row, candidate = row[new], candidate[new]
+        logit = self.scorer.logits(nodes[row], candidate)
+        order = np.lexsort((candidate, -logit, row))
+        row, candidate, logit = row[order], candidate[order], logit[order]
+        first = np.searchsorted(row, row, side="left")
+        rank = np.arange(len(row)) - first + 1
         top = rank <= self.top_k
-        return Recommendations(place[top], rank[top], candidate[top], logit[top])
+        return Recommendations(row[top], rank[top], candidate[top], logit[top])
 
 
 def recall(found: Recommendations, exact: Recommendations) -> float:

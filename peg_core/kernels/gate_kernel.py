@@ -15,6 +15,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from peg_core.kernels.compiled_loops import compiled_loops_apply
+
 Array = npt.NDArray[Any]
 
 # Edges whose hidden values are held at a time.
@@ -51,11 +53,7 @@ class GateFunction(torch.autograd.Function):
 
 def can_gate(measures: Tensor) -> bool:
     """Whether the compiled loops apply; they give no gradients of the measures."""
-    return (
-        measures.device.type == "cpu"
-        and measures.dtype == torch.float32
-        and not measures.requires_grad
-    )
+    return compiled_loops_apply(measures.device, measures.dtype) and not measures.requires_grad
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST)

@@ -44,22 +44,22 @@ def _permute(value: int, size: int, width: np.uint64, rounds: UInt64Array) -> np
     """Every step is one-to-one on ``width`` bits; walk on until back below ``size``."""
     mask = (np.uint64(1) << width) - np.uint64(1)
     shift = (width + np.uint64(1)) >> np.uint64(1)
-    place = np.uint64(value)
+    image = np.uint64(value)
     while True:
         for turn in range(len(rounds)):
-            place = (place * rounds[turn, 0] + rounds[turn, 1]) & mask
-            place ^= place >> shift
-        if place < np.uint64(size):
-            return np.int64(place)
+            image = (image * rounds[turn, 0] + rounds[turn, 1]) & mask
+            image ^= image >> shift
+        if image < np.uint64(size):
+            return np.int64(image)
 
 
 @numba.njit(cache=True, parallel=True, nogil=True)
 def permute_all(values: Int64Array, size: int, rounds: UInt64Array) -> Int64Array:
-    places = np.empty(len(values), np.int64)
+    images = np.empty(len(values), np.int64)
     width = _bit_width(size)
     for i in numba.prange(len(values)):
-        places[i] = _permute(values[i], size, width, rounds)
-    return places
+        images[i] = _permute(values[i], size, width, rounds)
+    return images
 
 
 @numba.njit(cache=True)

@@ -2,7 +2,7 @@
 
 Written as LLVM instructions: a loop that numba compiles from Python keeps the sums in
 memory and reaches a third of the rate. Every pair is summed in the same order whatever
-its place in the tile, so a logit does not depend on the pairs around it.
+its row in the tile, so a logit does not depend on the pairs around it.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class _BlockWriter:
                 positive = builder.fcmp_ordered(">", hidden, zero)
                 logit = self._add_product(logit, builder.select(positive, hidden, zero),
                                           outers[number])  # fmt: skip
-            builder.store(logit, self._place(self.sums, row, 0), align=4)
+            builder.store(logit, self._pointer(self.sums, row, 0), align=4)
 
     def _sum_inputs(self) -> list[Any]:
         """The products of six rows of the tile and 16 columns of the weights."""
@@ -113,23 +113,23 @@ class _BlockWriter:
         head, body, done = (builder.append_basic_block(n) for n in ("head", "body", "done"))
         builder.branch(head)
         builder.position_at_end(head)
-        place = builder.phi(word)
-        place.add_incoming(self._number(0), entry)
+        input_index = builder.phi(word)
+        input_index.add_incoming(self._number(0), entry)
         totals = [builder.phi(self.vector) for _ in range(PAIRS * VECTORS)]
         zero = ir.Constant(self.vector, [0.0] * LANES)
         for total in totals:
             total.add_incoming(zero, entry)
-        builder.cbranch(builder.icmp_signed("<", place, self.num_inputs), body, done)
+        builder.cbranch(builder.icmp_signed("<", input_index, self.num_inputs), body, done)
         builder.position_at_end(body)
-        column = builder.add(columns, builder.mul(place, self._number(BLOCK)))
+        column = builder.add(columns, builder.mul(input_index, self._number(BLOCK)))
         weights = [self._load(self.inner, column, number) for number in range(VECTORS)]
         for pair, row in enumerate(rows):
-            value = builder.load(builder.gep(self.tile, [builder.add(row, place)]))
+            value = builder.load(builder.gep(self.tile, [builder.add(row, input_index)]))
             spread = splat(self.builder, self.vector, value)
             for number in range(VECTORS):
                 total = totals[pair * VECTORS + number]
                 total.add_incoming(self._add_product(total, spread, weights[number]), body)
-        place.add_incoming(builder.add(place, self._number(1)), body)
+        input_index.add_incoming(builder.add(input_index, self._number(1)), body)
         builder.branch(head)
         builder.position_at_end(done)
         return totals
@@ -144,9 +144,9 @@ class _BlockWriter:
         product = self.builder.fmul(first, second, flags=("contract",))
         return self.builder.fadd(total, product, flags=("contract",))
 
-    def _place(self, array: Any, start: Any, number: int) -> Any:
+    def _pointer(self, array: Any, start: Any, number: int) -> Any:
         offset = self.builder.add(start, self._number(number * LANES))
         return self.builder.bitcast(self.builder.gep(array, [offset]), self.vector.as_pointer())
 
     def _load(self, array: Any, start: Any, number: int) -> Any:
-        return self.builder.load(self._place(array, start, number), align=4)
+        return self.builder.load(self._pointer(array, start, number), align=4)

@@ -57,15 +57,15 @@ def gated_sums(
                 prefetch_row(state, ahead)
                 for encoding in range(len(positions)):
                     prefetch_row(positions[encoding], ahead)
-            neighbor = indices[entry]
+            neighbour = indices[entry]
             for encoding in range(len(positions)):
-                length = _squared_distance(positions[encoding], node, neighbor)
+                length = _squared_distance(positions[encoding], node, neighbour)
                 distances[encoding] = length if squared else np.sqrt(length)
-            factor = _gate(gate, distances) * inverse_roots[node] * inverse_roots[neighbor]
+            factor = _gate(gate, distances) * inverse_roots[node] * inverse_roots[neighbour]
             if len(weights):
                 factor *= weights[entry]
             for k in range(state.shape[1]):
-                row[k] += factor * state[neighbor, k]
+                row[k] += factor * state[neighbour, k]
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST)

@@ -170,8 +170,8 @@ def _geometry(
 ) -> None:
     """The geometry of a pair for every encoding."""
     for encoding in range(len(positions)):
-        place = column + NUM_GEOMETRIC * encoding
-        position_geometry(positions[encoding], first, second, out, row, place)
+        first_column = column + NUM_GEOMETRIC * encoding
+        position_geometry(positions[encoding], first, second, out, row, first_column)
 
 
 @numba.njit(cache=True, nogil=True, inline="always")

@@ -91,7 +91,7 @@ class _RowWriter:
         self.own = self._row(inputs.data, arguments[1])
         targets = builder.gep(array(3).data, [arguments[4]])
         self.others = [
-            self._row(outputs.data, builder.load(self._place(targets, t)))
+            self._row(outputs.data, builder.load(self._element(targets, t)))
             for t in range(self.count)
         ]
         self.numbers = array(5).data
@@ -113,12 +113,12 @@ class _RowWriter:
         ends = [total.incomings[1][0] for total in sums]
         self._next(column, body, done)
         for t, total in enumerate(ends):
-            builder.store(self._sum(total), self._place(self.numbers, t))
+            builder.store(self._sum(total), self._element(self.numbers, t))
 
     def write_moves(self) -> None:
         builder = self.builder
-        places = [self._place(self.numbers, t) for t in range(self.count)]
-        slopes = [splat(self.builder, self.vector, builder.load(place)) for place in places]
+        elements = [self._element(self.numbers, t) for t in range(self.count)]
+        slopes = [splat(self.builder, self.vector, builder.load(element)) for element in elements]
         entry = builder.block
         body, done = (builder.append_basic_block(name) for name in ("body", "done"))
         builder.branch(body)
@@ -145,12 +145,12 @@ class _RowWriter:
     def _row(self, data: Any, number: Any) -> Any:
         return self.builder.gep(data, [self.builder.mul(number, self.columns)])
 
-    def _place(self, data: Any, position: int) -> Any:
+    def _element(self, data: Any, position: int) -> Any:
         return self.builder.gep(data, [ir.Constant(self.word, position)])
 
     def _pointer(self, row: Any, column: Any) -> Any:
-        place = self.builder.gep(row, [column])
-        return self.builder.bitcast(place, self.vector.as_pointer())
+        pointer = self.builder.gep(row, [column])
+        return self.builder.bitcast(pointer, self.vector.as_pointer())
 
     def _vector(self, row: Any, column: Any) -> Any:
         return self.builder.load(self._pointer(row, column), align=4)

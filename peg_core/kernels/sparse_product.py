@@ -180,10 +180,10 @@ class _RowWriter:
         scale, beta, gamma = (splat(builder, self.vector, factor) for factor in factors)
         for number, total in enumerate(sums):
             own = builder.load(self._vector_at(self.current, self.row, number), align=4)
-            place = self._vector_at(self.previous, self.row, number)
-            before = builder.load(place, align=4)
+            pointer = self._vector_at(self.previous, self.row, number)
+            before = builder.load(pointer, align=4)
             mixed = builder.fadd(builder.fmul(beta, own), builder.fmul(gamma, before))
-            builder.store(builder.fadd(builder.fmul(scale, total), mixed), place, align=4)
+            builder.store(builder.fadd(builder.fmul(scale, total), mixed), pointer, align=4)
 
     def _sum_neighbours(self) -> list[Any]:
         builder, word = self.builder, self.word

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +38,8 @@ class EGNNConv(NeighbourSum):
         edge_weight: [num_edges].
         returns: features [num_nodes, out_channels], and positions in the form they came in.
     """
+
+    reads_reverse: ClassVar[bool] = False  # its messages are not linear in the sources
 
     def __init__(
         self, in_channels: int, out_channels: int, *, num_encodings: int = 1, moves: bool = True

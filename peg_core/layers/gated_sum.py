@@ -16,6 +16,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from peg_core.kernels.compiled_loops import compiled_loops_apply
+
 Array = npt.NDArray[Any]
 
 # Rows are dealt to threads in this many pieces of about equal work.
@@ -80,7 +82,7 @@ class GatedSum(torch.autograd.Function):
 
 def can_sum(x: Tensor) -> bool:
     """Whether the compiled loops apply."""
-    return x.device.type == "cpu" and x.dtype == torch.float32
+    return compiled_loops_apply(x.device, x.dtype)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -122,8 +124,8 @@ def _sum_back(
     cuts = _pieces(indptr)
     for piece in numba.prange(PIECES):
         for row in range(cuts[piece], cuts[piece + 1]):
-            for place in range(indptr[row], indptr[row + 1]):
-                weight, target = coefficients[edges[place]], targets[place]
+            for index in range(indptr[row], indptr[row + 1]):
+                weight, target = coefficients[edges[index]], targets[index]
                 for column in range(width):
                     out[row, column] += weight * gradient[target, column]
     return out
@@ -155,11 +157,11 @@ def _reverse(indptr: Array, sources: Array, num_sources: int) -> tuple[Array, Ar
         start[source + 1] += start[source]
     edges = np.empty(len(sources), dtype=np.int64)
     targets = np.empty(len(sources), dtype=np.int64)
-    place = start[:-1].copy()
+    free = start[:-1].copy()
     for row in range(len(indptr) - 1):
         for edge in range(indptr[row], indptr[row + 1]):
             source = sources[edge]
-            edges[place[source]] = edge
-            targets[place[source]] = row
-            place[source] += 1
+            edges[free[source]] = edge
+            targets[free[source]] = row
+            free[source] += 1
     return start, edges, targets

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from torch import Tensor
 from peg_core.graph.graph_store import GraphStore
 from peg_core.layers.edge_rule import EdgeRule
 from peg_core.layers.gated_sum import ReverseRows, reverse_rows
+from peg_core.layers.placement import placed
 
 Positions = Sequence[npt.NDArray[np.floating[Any]]]
 IntArray = npt.NDArray[np.int64]
@@ -56,7 +57,8 @@ class MessageGraph:
     def targets(self) -> Tensor:
         """The target of every edge, [num_edges]."""
         rows = torch.arange(self.num_targets, device=self.indptr.device)
-        return torch.repeat_interleave(rows, self.indptr.diff())
+        # with its length known beforehand, no device is waited for
+        return torch.repeat_interleave(rows, self.indptr.diff(), output_size=len(self.sources))
 
     @property
     def edge_index(self) -> Tensor:
@@ -85,8 +87,12 @@ class MessageGraph:
         """The same on a device; itself where it is there already."""
         if self.indptr.device == device:
             return self
-        moved = {name: getattr(self, name).to(device, non_blocking=True) for name in TENSORS}
-        return replace(self, **moved)
+        return self.each(lambda values: placed(values, device))
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> MessageGraph:
+        """The same edges with every tensor changed, such as pinned."""
+        changed: dict[str, Any] = {name: change(getattr(self, name)) for name in TENSORS}
+        return replace(self, **changed)
 
     @classmethod
     def of_graph(

@@ -15,12 +15,12 @@ def reliability_sums(
     probabilities: FloatArray, labels: npt.NDArray[Any], *, bins: int = BINS
 ) -> npt.NDArray[np.float64]:
     """Pairs, links and summed probabilities by bins of equal width, [3, bins]; sums add up."""
-    place = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
+    bin_index = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
     return np.stack(
         [
-            np.bincount(place, minlength=bins).astype(np.float64),
-            np.bincount(place, weights=labels == 1, minlength=bins),
-            np.bincount(place, weights=probabilities, minlength=bins),
+            np.bincount(bin_index, minlength=bins).astype(np.float64),
+            np.bincount(bin_index, weights=labels == 1, minlength=bins),
+            np.bincount(bin_index, weights=probabilities, minlength=bins),
         ]
     )
 

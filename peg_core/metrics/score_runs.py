@@ -98,5 +98,5 @@ class ScoreRuns:
         weight = np.repeat(sizes[sizes > 0], count)
         order = np.argsort(offered, kind="stable")
         share = np.cumsum(weight[order]) / weight.sum()
-        places = np.searchsorted(share, np.arange(1, slices) / slices)
-        return np.unique(offered[order][places])
+        indices = np.searchsorted(share, np.arange(1, slices) / slices)
+        return np.unique(offered[order][indices])

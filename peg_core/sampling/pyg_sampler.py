@@ -16,7 +16,7 @@ from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 from peg_core.errors import PegError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.random_streams import stream_seed
-from peg_core.sampling.neighbor_sampler import NOTHING, NeighborSampler, SampledNeighbors
+from peg_core.sampling.neighbour_sampler import NOTHING, NeighbourSampler, SampledNeighbours
 
 
 class LoaderSampler(BaseSampler):
@@ -31,7 +31,7 @@ class LoaderSampler(BaseSampler):
 
     def __init__(self, graph: GraphStore, fan_outs: Sequence[int], *, seed: int) -> None:
         self.graph, self.seed, self.calls = graph, seed, 0
-        self._sampler = NeighborSampler(graph, fan_outs)
+        self._sampler = NeighbourSampler(graph, fan_outs)
 
     def sample_from_nodes(self, index: Any, **_: Any) -> SamplerOutput:
         return node_sample(index, self._sample)
@@ -56,7 +56,7 @@ class LoaderSampler(BaseSampler):
         )
 
 
-class PygNeighborSampler(NeighborSampler):
+class PygNeighbourSampler(NeighbourSampler):
     """PyG's compiled kernel (pyg-lib or torch-sparse) in our training.
 
     Its random numbers are torch's own: samples are not repeated by ``seed`` where
@@ -71,7 +71,7 @@ class PygNeighborSampler(NeighborSampler):
 
     def sample(
         self, seeds: npt.NDArray[np.int64], *, seed: int, excluded: npt.NDArray[np.int64] = NOTHING
-    ) -> SampledNeighbors:
+    ) -> SampledNeighbours:
         torch.manual_seed(seed)
         row, col, nodes, entries = self._kernel(
             self._rows, self._columns, torch.from_numpy(seeds), self.fan_outs.tolist()
@@ -91,7 +91,7 @@ class PygNeighborSampler(NeighborSampler):
         scale = np.divide(degrees, drawn, out=np.ones(counts[-2]), where=drawn > 0)
         order = np.argsort(targets[kept], kind="stable")
         indptr = np.concatenate([[0], np.cumsum(np.bincount(targets[kept], minlength=counts[-2]))])
-        return SampledNeighbors(
+        return SampledNeighbours(
             nodes,
             counts,
             indptr.astype(np.int64),
@@ -127,7 +127,7 @@ def _pyg_kernel() -> Any:
 def _hops(
     num_seeds: int, sources: npt.NDArray[np.int64], targets: npt.NDArray[np.int64], hops: int
 ) -> tuple[int, ...]:
-    """Nodes known after each hop: those before, and the largest place that they drew."""
+    """Nodes known after each hop: those before, and the largest row that they drew."""
     counts = [num_seeds]
     for _ in range(hops):
         drawn = sources[targets < counts[-1]]
@@ -135,6 +135,6 @@ def _hops(
     return tuple(counts)
 
 
-def _edges_per_hop(found: SampledNeighbors) -> list[int]:
+def _edges_per_hop(found: SampledNeighbours) -> list[int]:
     ends = found.indptr[np.array(found.counts[:-1])]
     return np.diff(ends, prepend=0).tolist()

@@ -6,7 +6,8 @@ are read in pieces: memory does not grow with them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -16,15 +17,58 @@ import numpy.typing as npt
 from peg_core.errors import GraphTooSmall
 from peg_core.graph.graph_store import GraphStore
 from peg_core.splits.entry_chunk import EntryChunk, find_entries, hashed_chunks
-from peg_core.splits.order_statistic import kth_smallest
+from peg_core.splits.order_statistic import Key, Keys, kth_smallest
+from peg_core.splits.time_ties import require_times_that_differ
 
 IntArray = npt.NDArray[np.integer[Any]]
 Parts = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 TRAIN, VALID, TEST = 0, 1, 2
+# The purpose of the hashes that folds go by.
+FOLDS = "folds"
 
 # Edges whose folds are found at once.
 MOST_RANKED = 2**23
+
+
+@dataclass(frozen=True)
+class EdgeOrder:
+    """In which order edges are set aside: first those that test, then those that validate.
+
+    By the hash of the pair; or the newest first, and by the hash where times are the same.
+
+    Args:
+        graph: Whose edges.
+        node_keys: [num_nodes], what a node is known by.
+        seed: Of the hashes.
+        times: [2 * num_edges], or None.
+    """
+
+    graph: GraphStore
+    node_keys: IntArray
+    seed: int
+    times: IntArray | None = None
+
+    @property
+    def words(self) -> int:
+        """Of a key."""
+        return 1 if self.times is None else 2
+
+    def chunks(self, span: slice | None = None) -> Iterator[tuple[EntryChunk, Keys]]:
+        """Entries of a range, or all, with their keys: the smallest is set aside first."""
+        hashed = hashed_chunks(
+            self.graph, self.node_keys, span, seed=self.seed, purpose="edge split"
+        )
+        for chunk, hashes in hashed:
+            if self.times is None:
+                yield chunk, [hashes]
+            else:
+                yield chunk, [_newest_first(self.times[chunk.part]), ~hashes]
+
+    def edge_keys(self, span: slice | None = None) -> Iterator[Keys]:
+        """The keys alone, once for every edge."""
+        for chunk, keys in self.chunks(span):
+            yield [word[chunk.upper] for word in keys]
 
 
 def split_randomly(
@@ -36,19 +80,7 @@ def split_randomly(
         node_keys: [num_nodes], what a node is known by.
         out: [2 * num_edges].
     """
-
-    def chunks() -> Iterator[tuple[EntryChunk, Words]]:
-        return hashed_chunks(graph, node_keys, seed=seed, purpose="edge split")
-
-    def upper() -> Iterator[Words]:
-        return (hashes[chunk.upper] for chunk, hashes in chunks())
-
-    num_test, num_valid = _counts(graph.num_edges, valid=valid, test=test)
-    last_test, last_valid = (kth_smallest(upper, k - 1) for k in (num_test, num_test + num_valid))
-    for chunk, hashes in chunks():
-        out[chunk.part] = np.where(
-            hashes <= last_test, TEST, np.where(hashes <= last_valid, VALID, TRAIN)
-        )
+    _split(EdgeOrder(graph, node_keys, seed), out, valid=valid, test=test)
 
 
 def split_by_time(
@@ -68,32 +100,44 @@ def split_by_time(
         times: [2 * num_edges].
         out: [2 * num_edges].
     """
+    require_times_that_differ(times)
+    _split(EdgeOrder(graph, node_keys, seed, times), out, valid=valid, test=test)
 
-    def chunks() -> Iterator[tuple[EntryChunk, Words, Words]]:
-        for chunk, hashes in hashed_chunks(graph, node_keys, seed=seed, purpose="edge split"):
-            yield chunk, _newest_first(times[chunk.part]), ~hashes
 
-    def set_aside(count: int) -> tuple[np.uint64, np.uint64]:
-        """Age and tie of the last of so many edges."""
+def _split(order: EdgeOrder, out: Parts, *, valid: float, test: float) -> None:
+    last = {
+        part: kth_smallest(order.edge_keys, rank, words=order.words)
+        for part, rank in last_ranks(order.graph.num_edges, valid=valid, test=test).items()
+    }
+    for chunk, keys in order.chunks():
+        out[chunk.part] = parts_of(keys, last)
 
-        def ages() -> Iterator[Words]:
-            return (age[chunk.upper] for chunk, age, _ in chunks())
 
-        def ties() -> Iterator[Words]:
-            return (tie[chunk.upper & (age == last)] for chunk, age, tie in chunks())
+def last_ranks(num_edges: int, *, valid: float, test: float) -> dict[int, int]:
+    """The place of the last edge of each part in the order in which they are set aside."""
+    num_test, num_valid = round(test * num_edges), round(valid * num_edges)
+    for part, ratio, count in (("test", test, num_test), ("valid", valid, num_valid)):
+        if not count:
+            raise GraphTooSmall.for_split(part=part, ratio=ratio, edges=num_edges)
+    if num_test + num_valid >= num_edges:
+        raise GraphTooSmall.for_split(part="train", ratio=1 - valid - test, edges=num_edges)
+    return {TEST: num_test - 1, VALID: num_test + num_valid - 1}
 
-        last = kth_smallest(ages, count - 1)
-        newer = sum(int((age < last).sum()) for age in ages())
-        return last, kth_smallest(ties, count - 1 - newer)
 
-    num_test, num_valid = _counts(graph.num_edges, valid=valid, test=test)
-    limits = {TEST: set_aside(num_test), VALID: set_aside(num_test + num_valid)}
-    for chunk, age, tie in chunks():
-        out[chunk.part] = TRAIN
-        for part in (VALID, TEST):
-            last_age, last_tie = limits[part]
-            chosen = (age < last_age) | ((age == last_age) & (tie <= last_tie))
-            out[chunk.part][chosen] = part
+def parts_of(keys: Keys, last: Mapping[int, Key]) -> Parts:
+    """The part of every key, by the keys of the last edge to test and to validate."""
+    parts = np.full(len(keys[0]), TRAIN, dtype=np.uint8)
+    for part in (VALID, TEST):
+        parts[_not_after(keys, last[part])] = part
+    return parts
+
+
+def _not_after(keys: Keys, bound: Key) -> npt.NDArray[np.bool_]:
+    limits = [np.uint64(word) for word in bound]
+    found: npt.NDArray[np.bool_] = keys[-1] <= limits[-1]
+    for word, limit in zip(reversed(keys[:-1]), reversed(limits[:-1]), strict=True):
+        found = (word < limit) | ((word == limit) & found)
+    return found
 
 
 def assign_folds(
@@ -110,20 +154,42 @@ def assign_folds(
     Returns:
         Edges of each fold, [folds].
     """
-    ranges = max(1, -(-graph.num_edges // MOST_RANKED))
-    bounds = [(number * 2**64) // ranges for number in range(ranges + 1)]
+    bounds = [*hash_bounds(graph.num_edges), 2**64]
     rank = 0
     for low, high in pairwise(bounds):
-        chunks = hashed_chunks(graph, node_keys, seed=seed, purpose="folds")
+        chunks = hashed_chunks(graph, node_keys, seed=seed, purpose=FOLDS)
         hashes, entries, rows = _edges_between(chunks, low, high - 1)
-        order = np.argsort(hashes, kind="stable")
-        fold = np.empty(len(order), dtype=np.uint8)
-        fold[order] = (rank + np.arange(len(order))) % folds
+        fold = folds_in_order(hashes, rank, folds)
         out[entries] = fold
         out[find_entries(graph, graph.indices[entries], rows)] = fold
-        rank += len(order)
-    numbers = np.arange(folds)
-    return rank // folds + (numbers < rank % folds)
+        rank += len(fold)
+    return fold_sizes(rank, folds)
+
+
+def hash_bounds(num_edges: int) -> list[int]:
+    """The first hash of each range of them; a range has about MOST_RANKED edges at most."""
+    ranges = max(1, -(-num_edges // MOST_RANKED))
+    return [(number * 2**64) // ranges for number in range(ranges)]
+
+
+def folds_in_order(hashes: Words, rank: int, folds: int) -> Parts:
+    """The fold of every edge of a range of hashes, dealt in their order.
+
+    Args:
+        hashes: [num_edges]; edges with the same hash stand in the order of the graph.
+        rank: Edges with a smaller hash.
+        folds: How many.
+    """
+    order = np.argsort(hashes, kind="stable")
+    fold = np.empty(len(order), dtype=np.uint8)
+    turn = np.roll(np.arange(folds, dtype=np.uint8), -(rank % folds))
+    fold[order] = np.resize(turn, len(order))
+    return fold
+
+
+def fold_sizes(num_edges: int, folds: int) -> npt.NDArray[np.int64]:
+    """Edges of each fold, [folds]."""
+    return num_edges // folds + (np.arange(folds) < num_edges % folds)
 
 
 def _edges_between(
@@ -133,8 +199,8 @@ def _edges_between(
     found: list[tuple[Words, npt.NDArray[np.int64], IntArray]] = []
     for chunk, hashes in chunks:
         inside = (hashes >= np.uint64(low)) & (hashes <= np.uint64(high))
-        places = np.flatnonzero(chunk.upper & inside)
-        found.append((hashes[places], chunk.part.start + places, chunk.rows[places]))
+        indices = np.flatnonzero(chunk.upper & inside)
+        found.append((hashes[indices], chunk.part.start + indices, chunk.rows[indices]))
     together = (np.concatenate(column) for column in zip(*found, strict=True))
     return tuple(together)  # type: ignore[return-value]
 
@@ -142,14 +208,3 @@ def _edges_between(
 def _newest_first(times: IntArray) -> Words:
     """Numbers without a sign that are smaller the larger the time."""
     return ~(times.astype(np.int64).view(np.uint64) ^ np.uint64(2**63))
-
-
-def _counts(total: int, *, valid: float, test: float) -> tuple[int, int]:
-    """Edges to test and to validate with."""
-    num_test, num_valid = round(test * total), round(valid * total)
-    for part, ratio, count in (("test", test, num_test), ("valid", valid, num_valid)):
-        if not count:
-            raise GraphTooSmall.for_split(part=part, ratio=ratio, edges=total)
-    if num_test + num_valid >= total:
-        raise GraphTooSmall.for_split(part="train", ratio=1 - valid - test, edges=total)
-    return num_test, num_valid

@@ -36,21 +36,32 @@ class EntryChunk:
     upper: npt.NDArray[np.bool_]
 
 
-def entry_chunks(graph: GraphStore) -> Iterator[EntryChunk]:
-    """All entries in order, some at a time."""
-    for first in range(0, len(graph.indices), CHUNK):
-        part = slice(first, min(first + CHUNK, len(graph.indices)))
+def entry_ranges(num_entries: int, most: int) -> list[slice]:
+    """Ranges of at most so many entries, one task's work each; they depend on the graph alone."""
+    return [slice(first, min(first + most, num_entries)) for first in range(0, num_entries, most)]
+
+
+def entry_chunks(graph: GraphStore, span: slice | None = None) -> Iterator[EntryChunk]:
+    """The entries of a range in order, some at a time; of all, where no range is given."""
+    whole = slice(0, len(graph.indices)) if span is None else span
+    for first in range(whole.start, whole.stop, CHUNK):
+        part = slice(first, min(first + CHUNK, whole.stop))
         rows = _rows(graph.indptr, graph.indices, part.start, part.stop)
         yield EntryChunk(part, rows, rows < graph.indices[part])
 
 
 def hashed_chunks(
-    graph: GraphStore, node_keys: IntArray, *, seed: int, purpose: str
+    graph: GraphStore,
+    node_keys: IntArray,
+    span: slice | None = None,
+    *,
+    seed: int,
+    purpose: str,
 ) -> Iterator[tuple[EntryChunk, Words]]:
     """The same with the pair hash of every entry, made of the keys of its two nodes."""
-    keys = np.asarray(node_keys).astype(np.uint64)
+    keys = np.asarray(node_keys).astype(np.uint64, copy=False)
     key = hash_key(seed=seed, purpose=purpose)
-    for chunk in entry_chunks(graph):
+    for chunk in entry_chunks(graph, span):
         yield chunk, _hashes(chunk.rows, graph.indices[chunk.part], keys, key)
 
 
@@ -63,10 +74,10 @@ def find_entries(graph: GraphStore, rows: IntArray, columns: IntArray) -> npt.ND
 def _rows(indptr: IntArray, indices: IntArray, first: int, last: int) -> IntArray:
     rows = np.empty(last - first, dtype=indices.dtype)
     row = np.searchsorted(indptr, first, side="right") - 1
-    for place in range(last - first):
-        while indptr[row + 1] <= first + place:
+    for offset in range(last - first):
+        while indptr[row + 1] <= first + offset:
             row += 1
-        rows[place] = row
+        rows[offset] = row
     return rows
 
 

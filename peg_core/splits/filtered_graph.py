@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,53 @@ import numpy.typing as npt
 
 from peg_core.graph.graph_store import GraphStore
 from peg_core.mapped_array import new_mapped_array
+from peg_core.splits.entry_chunk import entry_ranges
+
+Mask = npt.NDArray[np.bool_]
 
 # Entries copied at a time.
 CHUNK = 2**22
 
 
-def write_filtered(
-    graph: GraphStore, keep: Callable[[slice], npt.NDArray[np.bool_]], folder: Path
-) -> None:
+@dataclass(frozen=True)
+class KeptRows:
+    """What is kept of some consecutive entries of a graph, and where it goes.
+
+    Args:
+        first_row: The first row that begins among these entries.
+        indptr: Of the rows that begin there, [rows]; with the last entries also the end.
+        columns: By the name of the array, [kept].
+    """
+
+    first_row: int
+    indptr: npt.NDArray[np.int64]
+    columns: dict[str, npt.NDArray[Any]]
+
+
+def kept_rows(graph: GraphStore, span: slice, keep: Mask, first: int) -> KeptRows:
+    """Take some entries of a graph.
+
+    Args:
+        graph: The whole.
+        span: Which entries are looked at.
+        keep: Which of them are kept, [entries of the span].
+        first: Entries that are kept before these.
+    """
+    begin = int(np.searchsorted(graph.indptr, span.start, side="left"))
+    end = int(np.searchsorted(graph.indptr, span.stop, side="left"))
+    if span.stop == len(graph.indices):  # the end, and rows without an entry before it
+        end = len(graph.indptr)
+    # rows that begin here: what is kept before their first entry
+    before = np.empty(len(keep) + 1, dtype=np.int64)
+    before[0] = first
+    np.cumsum(keep, out=before[1:])
+    before[1:] += first
+    arrays = {"indices": graph.indices, "weights": graph.weights}
+    columns = {name: array[span][keep] for name, array in arrays.items() if array is not None}
+    return KeptRows(begin, before[graph.indptr[begin:end] - span.start], columns)
+
+
+def write_filtered(graph: GraphStore, keep: Callable[[slice], Mask], folder: Path) -> None:
     """Write the entries that are kept; of an edge both or none must be.
 
     Args:
@@ -27,26 +67,18 @@ def write_filtered(
         folder: Gets the arrays of a :class:`GraphStore`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    places = [slice(i, i + CHUNK) for i in range(0, len(graph.indices), CHUNK)]
-    total = sum(int(np.count_nonzero(keep(part))) for part in places)
-    indptr = new_mapped_array(folder / "indptr.npy", graph.indptr.shape, np.int64)
-    columns: list[tuple[npt.NDArray[Any], np.memmap[Any, Any]]] = []
+    spans = entry_ranges(len(graph.indices), CHUNK)
+    total = sum(int(np.count_nonzero(keep(span))) for span in spans)
+    outs = {"indptr": new_mapped_array(folder / "indptr.npy", graph.indptr.shape, np.int64)}
     for name, array in (("indices", graph.indices), ("weights", graph.weights)):
         if array is not None:
-            out = new_mapped_array(folder / f"{name}.npy", (total,), array.dtype)
-            columns.append((array, out))
-    place = row = 0
-    for part in places:
-        kept = keep(part)
-        count = int(np.count_nonzero(kept))
-        for values, out in columns:
-            out[place : place + count] = values[part][kept]
-        # rows that begin in this chunk: what was kept before their first entry
-        stop = min(part.stop, len(graph.indices))
-        last = int(np.searchsorted(graph.indptr, stop, side="left"))
-        before = np.concatenate([[0], np.cumsum(kept)])
-        indptr[row:last] = place + before[graph.indptr[row:last] - part.start]
-        place, row = place + count, last
-    indptr[row:] = place
-    for flushed in (indptr, *(out for _, out in columns)):
-        flushed.flush()
+            outs[name] = new_mapped_array(folder / f"{name}.npy", (total,), array.dtype)
+    written = 0
+    for span in spans:
+        kept = kept_rows(graph, span, keep(span), written)
+        outs["indptr"][kept.first_row : kept.first_row + len(kept.indptr)] = kept.indptr
+        for name, values in kept.columns.items():
+            outs[name][written : written + len(values)] = values
+        written += len(kept.columns["indices"])
+    for out in outs.values():
+        out.flush()

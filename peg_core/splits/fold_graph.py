@@ -11,6 +11,16 @@ from peg_core.graph.graph_store import GraphStore
 from peg_core.splits.filtered_graph import write_filtered
 from peg_core.splits.split_store import NO_FOLD, SplitStore
 
+# A training graph with more entries is not held in memory without a fold. Fixed: what is encoded
+# does not depend on the cluster.
+MOST_HELD_ENTRIES = 2**24
+
+
+def write_fold_graph(split: SplitStore, fold: int, folder: Path) -> None:
+    """Write the training graph less a fold; memory does not grow with the edges."""
+    folds = split.entry_folds()
+    write_filtered(split.train_graph(), lambda part: folds[part] != fold, folder)
+
 
 def open_fold_graph(split: SplitStore, fold: int, scratch: Path) -> GraphStore:
     """The training graph less a fold, written to ``scratch`` the first time.
@@ -23,8 +33,7 @@ def open_fold_graph(split: SplitStore, fold: int, scratch: Path) -> GraphStore:
     if not folder.exists():
         temporary = scratch / f".{folder.name}-{uuid.uuid4().hex}"
         temporary.mkdir(parents=True)
-        folds = split.entry_folds()
-        write_filtered(split.train_graph(), lambda part: folds[part] != fold, temporary)
+        write_fold_graph(split, fold, temporary)
         try:
             os.rename(temporary, folder)
         except OSError:  # another process was first

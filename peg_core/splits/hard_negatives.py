@@ -66,11 +66,11 @@ class HardNegatives:
         for start in range(0, len(anchors), ANCHORS_PER_STEP):
             step = np.asarray(anchors[start : start + ANCHORS_PER_STEP], dtype=np.int64)
             alike = self._similarities(step, pool)
-            for place, anchor in enumerate(step.tolist()):
+            for index, anchor in enumerate(step.tolist()):
                 near = self._near(anchor)
                 if alike is not None:
-                    near.append((pool, alike[place]))
-                out[start + place] = self._choose(anchor, near)
+                    near.append((pool, alike[index]))
+                out[start + index] = self._choose(anchor, near)
         return out
 
     def _near(self, anchor: int) -> list[Closeness]:
@@ -105,7 +105,7 @@ class HardNegatives:
     def _choose(self, anchor: int, lists: list[Closeness]) -> Nodes:
         """The hardest non-neighbours of one anchor, [count]."""
         blocked = self._scratch.waiting  # all false between pushes
-        taken = np.append(self.known.neighbors(anchor), anchor)
+        taken = np.append(self.known.neighbours(anchor), anchor)
         blocked[taken] = True
         ranked = [_top_ranks(nodes, near, blocked, self.count) for nodes, near in lists]
         nodes = np.concatenate([found for found, _ in ranked])

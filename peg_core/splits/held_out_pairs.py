@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -10,12 +10,15 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from peg_core.atomic_file import atomic_path
+from peg_core.storage.stored_path import readable
 
 # Links that are looked at together where all of them might not fit into memory.
 CHUNK = 2**20
+COLUMNS = pa.schema([("source", pa.int64()), ("target", pa.int64()), ("label", pa.uint8())])
 
 
 @dataclass(frozen=True)
@@ -62,10 +65,40 @@ class HeldOutPairs:
 
 
 def count_pairs(file: Path) -> int:
-    return int(pq.read_metadata(file).num_rows)
+    return int(pq.read_metadata(readable(file)).num_rows)
 
 
-def pair_chunks(file: Path) -> Iterator[list[npt.NDArray[Any]]]:
-    """Source, target and label of pairs, some at a time."""
-    for batch in pq.ParquetFile(file).iter_batches(CHUNK):
-        yield [batch[name].to_numpy() for name in ("source", "target", "label")]
+def count_row_groups(file: Path) -> int:
+    """Pieces of a table that can be read apart."""
+    return int(pq.read_metadata(readable(file)).num_row_groups)
+
+
+def pair_chunks(
+    file: Path, row_groups: Sequence[int] | None = None
+) -> Iterator[list[npt.NDArray[Any]]]:
+    """Source, target and label of pairs, some at a time.
+
+    Args:
+        row_groups: The pieces of the table to read; None: all.
+    """
+    table = pq.ParquetFile(file)
+    # one by one: a reader of several decodes ahead
+    for group in range(table.num_row_groups) if row_groups is None else row_groups:
+        for batch in table.iter_batches(CHUNK, [group]):
+            yield [batch[name].to_numpy() for name in COLUMNS.names]
+
+
+def write_pair_chunks(
+    file: Path, chunks: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any], int]]
+) -> None:
+    """Write pairs that are not in memory together: source, target and their label."""
+    with (
+        atomic_path(file) as temporary,
+        pq.ParquetWriter(str(temporary), COLUMNS, compression="zstd") as writer,
+    ):
+        for source, target, label in chunks:
+            for first in range(0, len(source), CHUNK):
+                ends = [end[first : first + CHUNK] for end in (source, target)]
+                labels = np.full(len(ends[0]), label, dtype=np.uint8)
+                columns = [end.astype(np.int64, copy=False) for end in ends]
+                writer.write_table(pa.table([*columns, labels], schema=COLUMNS))

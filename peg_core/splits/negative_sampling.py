@@ -58,39 +58,51 @@ class NegativeSampler:
         if self.kind == "degree":
             if self._cumulative is None:
                 self._cumulative = np.cumsum(self.graph.degrees.astype(np.float64) ** 0.75)
-            place = rng.random(len(kept)) * self._cumulative[-1]
-            return np.searchsorted(self._cumulative, place, side="right").astype(np.int64)
-        return self._random_neighbors(self._random_neighbors(kept, rng), rng)
+            level = rng.random(len(kept)) * self._cumulative[-1]
+            return np.searchsorted(self._cumulative, level, side="right").astype(np.int64)
+        return self._random_neighbours(self._random_neighbours(kept, rng), rng)
 
-    def _random_neighbors(
+    def _random_neighbours(
         self, nodes: npt.NDArray[np.int64], rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:
         """A neighbour of each; a node without any stays."""
         start = self.graph.indptr[nodes]
         degrees = self.graph.indptr[nodes + 1] - start
-        place = start + (rng.random(len(nodes)) * degrees).astype(np.int64)
+        entry = start + (rng.random(len(nodes)) * degrees).astype(np.int64)
         found = np.array(nodes)
         some = degrees > 0
-        found[some] = self.graph.indices[place[some]]
+        found[some] = self.graph.indices[entry[some]]
         return found
 
 
 def sample_non_edges(graph: GraphStore, count: int, *, rng: np.random.Generator) -> Pairs:
     """``count`` distinct pairs source < target that are not edges, uniformly drawn."""
-    n = graph.num_nodes
-    available = n * (n - 1) // 2 - graph.num_edges
-    if count > available:
-        raise GraphTooSmall.for_negatives(asked=count, available=available)
-    if 2 * count > available:
+    if is_crowded(graph, count):
         return _from_all_pairs(graph, count, rng=rng)
     keys = np.zeros(0, dtype=np.int64)
     while len(keys) < count:
-        drawn = rng.integers(0, n, size=(int(1.3 * (count - len(keys))) + 16, 2))
-        source, target = drawn.min(axis=1), drawn.max(axis=1)
-        keep = (source != target) & ~graph.contains(source, target)
-        keys = _unique_in_order(np.concatenate([keys, source[keep] * n + target[keep]]))
-    keys = keys[:count]
-    return keys // n, keys % n
+        more = draw_keys(graph, int(1.3 * (count - len(keys))) + 16, rng=rng)
+        keys = _unique_in_order(np.concatenate([keys, more]))
+    return np.divmod(keys[:count], graph.num_nodes)
+
+
+def draw_keys(graph: GraphStore, draws: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Those of some random pairs that are not edges, ``source * num_nodes + target`` of each.
+
+    How many pairs are drawn at once makes no difference to those that come after them.
+    """
+    drawn = rng.integers(0, graph.num_nodes, size=(draws, 2))
+    source, target = drawn.min(axis=1), drawn.max(axis=1)
+    keep = (source != target) & ~graph.contains(source, target)
+    return source[keep] * graph.num_nodes + target[keep]
+
+
+def is_crowded(graph: GraphStore, count: int) -> bool:
+    """Whether so many pairs are most of those without an edge; more of them are refused."""
+    available = graph.num_nodes * (graph.num_nodes - 1) // 2 - graph.num_edges
+    if count > available:
+        raise GraphTooSmall.for_negatives(asked=count, available=available)
+    return 2 * count > available
 
 
 def _from_all_pairs(graph: GraphStore, count: int, *, rng: np.random.Generator) -> Pairs:

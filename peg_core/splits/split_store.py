@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,21 +13,26 @@ import numpy.typing as npt
 
 from peg_core.atomic_file import write_array
 from peg_core.errors import PegError
-from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.graph_store import GraphStore, index_dtype
 from peg_core.mapped_array import new_mapped_array
 from peg_core.splits.edge_split import TRAIN, assign_folds
-from peg_core.splits.entry_chunk import entry_chunks
-from peg_core.splits.filtered_graph import write_filtered
+from peg_core.splits.entry_chunk import EntryChunk, entry_chunks
+from peg_core.splits.filtered_graph import KeptRows, write_filtered
 from peg_core.splits.held_out_pairs import CHUNK, HeldOutPairs, pair_chunks
+from peg_core.storage.shared_array import create_array, write_rows
 
 IntArray = npt.NDArray[np.integer[Any]]
 
 Pairs = tuple[IntArray, IntArray]
+# Links in the order of their folds, [2, num_links], and how many each fold has, [folds].
+LinksByFold = tuple[IntArray, IntArray]
 
 # Entries of the training graph carry the fold of their edge; this is no fold.
 NO_FOLD = -1
 # The training graph, a folder of its own inside the split.
 TRAIN_GRAPH = "train_graph"
+ENTRY_PARTS = "entry_parts.npy"
+ENTRY_FOLDS = "entry_folds.npy"
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class SplitStore:
 
     def entry_folds(self) -> npt.NDArray[np.uint8]:
         """The fold of every entry of the training graph, [2 * num_edges]."""
-        folds: npt.NDArray[np.uint8] = np.load(self.folder / "entry_folds.npy", mmap_mode="r")
+        folds: npt.NDArray[np.uint8] = np.load(self.folder / ENTRY_FOLDS, mmap_mode="r")
         return folds
 
     def graph_without(self, fold: int) -> GraphStore:
@@ -96,6 +101,10 @@ class SplitStore:
         """The links that nothing may learn from, by part, some at a time."""
         return {part: LinkChunks(partial(self._link_chunks, part)) for part in ("valid", "test")}
 
+    def some_held_out_links(self, part: str, row_groups: Sequence[int]) -> Iterable[Pairs]:
+        """The links in some row groups of the table of ``valid`` or ``test``."""
+        return LinkChunks(partial(self._link_chunks, part, row_groups))
+
     def hidden_links(self, fold: int) -> dict[str, Iterable[Pairs]]:
         """What a model must not see while ``fold`` supervises: held-out links and the fold."""
         if fold == NO_FOLD:
@@ -110,8 +119,8 @@ class SplitStore:
         for first in range(0, len(source), CHUNK):
             yield source[first : first + CHUNK], target[first : first + CHUNK]
 
-    def _link_chunks(self, part: str) -> Iterator[Pairs]:
-        for source, target, label in pair_chunks(self.held_out_file(part)):
+    def _link_chunks(self, part: str, row_groups: Sequence[int] | None = None) -> Iterator[Pairs]:
+        for source, target, label in pair_chunks(self.held_out_file(part), row_groups):
             yield source[label == 1], target[label == 1]
 
     def write_train(
@@ -134,38 +143,86 @@ class SplitStore:
         train = GraphStore.open(folder)
         require_folds(folds, train.num_edges)
         shape = (len(train.indices),)
-        entry_folds = new_mapped_array(self.folder / "entry_folds.npy", shape, np.uint8)
+        entry_folds = new_mapped_array(self.folder / ENTRY_FOLDS, shape, np.uint8)
         sizes = assign_folds(train, node_keys, entry_folds, folds=folds, seed=seed)
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        self._write_links(train, entry_folds, starts[:-1].copy())
-        write_array(self.folder / "fold_starts.npy", starts)
+        pieces = (
+            links_by_fold(chunk, train.indices[chunk.part], entry_folds[chunk.part], folds)
+            for chunk in entry_chunks(train)
+        )
+        self.write_links(pieces, sizes, train.indices.dtype)
         return train
 
-    def _write_links(
-        self, train: GraphStore, entry_folds: npt.NDArray[np.uint8], places: IntArray
+    def create_train(self, num_nodes: int, num_links: int, *, weighted: bool) -> None:
+        """Make room for the training graph and its folds, for many tasks to fill."""
+        folder, entries = self.folder / TRAIN_GRAPH, (2 * num_links,)
+        create_array(folder / "indptr.npy", (num_nodes + 1,), np.int64)
+        create_array(folder / "indices.npy", entries, index_dtype(num_nodes))
+        if weighted:
+            create_array(folder / "weights.npy", entries, np.float32)
+        create_array(self.folder / ENTRY_FOLDS, entries, np.uint8)
+
+    def write_train_rows(self, kept: KeptRows, first: int) -> None:
+        """Write entries of the training graph from ``first`` on."""
+        folder = self.folder / TRAIN_GRAPH
+        write_rows(folder / "indptr.npy", kept.first_row, kept.indptr)
+        for name, values in kept.columns.items():
+            write_rows(folder / f"{name}.npy", first, values)
+
+    def write_entry_folds(self, first: int, folds: npt.NDArray[np.uint8]) -> None:
+        """Write the folds of entries of the training graph from ``first`` on."""
+        write_rows(self.folder / ENTRY_FOLDS, first, folds)
+
+    def write_links(
+        self, pieces: Iterable[LinksByFold], sizes: IntArray, kind: npt.DTypeLike
     ) -> None:
-        """Write every link once, those of a fold from its place on."""
-        shape = (2, train.num_edges)
-        links = new_mapped_array(self.folder / "links.npy", shape, train.indices.dtype)
-        for chunk in entry_chunks(train):
-            fold = entry_folds[chunk.part][chunk.upper]
-            order = np.argsort(fold, kind="stable")
-            counts = np.bincount(fold, minlength=len(places))
-            ends = chunk.rows[chunk.upper][order], train.indices[chunk.part][chunk.upper][order]
+        """Write every training link once, fold by fold, and where the folds begin.
+
+        Args:
+            pieces: The links in the order of the graph, some at a time.
+            sizes: Links of each fold, [folds].
+            kind: Of node numbers.
+        """
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        write_array(self.folder / "fold_starts.npy", starts)
+        links = new_mapped_array(self.folder / "links.npy", (2, int(starts[-1])), kind)
+        free = starts[:-1].copy()
+        for ends, counts in pieces:
             first = 0
-            for number, count in enumerate(counts.tolist()):
-                for row, end in zip(links, ends, strict=True):
-                    row[places[number] : places[number] + count] = end[first : first + count]
-                places[number] += count
+            for fold, count in enumerate(counts.tolist()):
+                links[:, free[fold] : free[fold] + count] = ends[:, first : first + count]
+                free[fold] += count
                 first += count
         links.flush()
 
     def new_parts(self, graph: GraphStore) -> npt.NDArray[np.uint8]:
         """An array for the part of every entry of a graph, on disk."""
-        return new_mapped_array(self.folder / "entry_parts.npy", (len(graph.indices),), np.uint8)
+        return new_mapped_array(self.folder / ENTRY_PARTS, (len(graph.indices),), np.uint8)
+
+    def create_parts(self, num_entries: int) -> None:
+        """Make room for the part of every entry of a graph, for many tasks to fill."""
+        create_array(self.folder / ENTRY_PARTS, (num_entries,), np.uint8)
+
+    def write_parts(self, first: int, parts: npt.NDArray[np.uint8]) -> None:
+        """Write the parts of entries from ``first`` on."""
+        write_rows(self.folder / ENTRY_PARTS, first, parts)
+
+    def parts(self) -> npt.NDArray[np.uint8]:
+        """The part of every entry of the whole graph, [2 * num_edges]."""
+        parts: npt.NDArray[np.uint8] = np.load(self.folder / ENTRY_PARTS, mmap_mode="r")
+        return parts
 
     def write_held_out(self, part: str, pairs: HeldOutPairs) -> None:
         pairs.write(self.held_out_file(part))
+
+
+def links_by_fold(
+    chunk: EntryChunk, columns: IntArray, folds_of_entries: npt.NDArray[np.uint8], folds: int
+) -> LinksByFold:
+    """The links among some entries, each once, those of a fold in the order of the graph."""
+    fold = folds_of_entries[chunk.upper]
+    order = np.argsort(fold, kind="stable")
+    ends = np.stack([chunk.rows[chunk.upper][order], columns[chunk.upper][order]])
+    return ends, np.bincount(fold, minlength=folds)
 
 
 def require_folds(folds: int, num_links: int) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+import xxhash
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -60,19 +61,24 @@ def write_checkpoint(
     facts["param_groups"] = saved["param_groups"]
     facts["moves"] = average.moves
     tensors = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    facts["checksum"] = _checksum(facts, tensors)
     with atomic_path(path) as temporary:
+        # one entry: safetensors writes several in any order
         save_file(tensors, temporary, metadata={"state": json.dumps(facts)})
 
 
 def read_checkpoint(
     path: Path, average: WeightAverage, optimizer: torch.optim.Optimizer
 ) -> TrainingState:
-    """Bring model, mean and optimizer back to the checkpoint; a fresh state without one."""
-    if not path.exists():
+    """Bring model, mean and optimizer back to the checkpoint.
+
+    Without one, or with one that is not what was written, the state is a fresh one: training
+    again from the start ends with the same weights.
+    """
+    whole = _read_whole(path)
+    if whole is None:
         return TrainingState()
-    with safe_open(path, framework="pt") as file:
-        facts = json.loads(file.metadata()["state"])
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    facts, tensors = whole
     model = average.model
     model.load_state_dict(_under("model/", tensors))
     device = next(model.parameters()).device
@@ -84,6 +90,31 @@ def read_checkpoint(
         slots.setdefault(int(index), {})[slot] = value
     optimizer.load_state_dict({"state": slots, "param_groups": facts.pop("param_groups")})
     return TrainingState(**facts, best=_under("best/", tensors))
+
+
+def is_damaged(path: Path) -> bool:
+    """Whether there is a checkpoint that is not what was written."""
+    return path.exists() and _read_whole(path) is None
+
+
+def _read_whole(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+    """Facts and tensors of a checkpoint; None where they are not what was written."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads(file.metadata()["state"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        expected = facts.pop("checksum")
+        return (facts, tensors) if expected == _checksum(facts, tensors) else None
+    except (OSError, SafetensorError, AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _checksum(facts: dict[str, Any], tensors: dict[str, Tensor]) -> str:
+    found = xxhash.xxh3_128(json.dumps(facts, sort_keys=True).encode())
+    for name in sorted(tensors):
+        found.update(name.encode())
+        found.update(tensors[name].flatten().view(torch.uint8).numpy().data)
+    return found.hexdigest()
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -73,18 +73,30 @@ class GraphView:
         return x, [_rows(z, chosen) for z in positions]
 
 
+class Whole(NamedTuple):
+    """Features, positions and messages of all nodes."""
+
+    x: Tensor
+    positions: Sequence[Tensor]
+    messages: MessageGraph
+
+
 class FullView(GraphView):
     """A view that is small enough to be embedded whole in every step."""
 
     @cached_property
-    def whole(self) -> tuple[Tensor, Sequence[Tensor], MessageGraph]:
-        """Features, positions and messages of all nodes, made once."""
+    def whole(self) -> Whole:
+        """What a model reads of all nodes, made once."""
         messages = MessageGraph.of_graph(self.graph, self.positions, self.model.rule)
-        return (*self.node_inputs(), messages)
+        return Whole(*self.node_inputs(), messages)
 
-    def step(self, supervision: Supervision) -> TrainingStep:
-        """The whole graph and the pairs of a step."""
-        x, positions, messages = self.whole
+    def step(self, supervision: Supervision, whole: Whole | None = None) -> TrainingStep:
+        """The whole graph and the pairs of a step.
+
+        Args:
+            whole: Of this view, where it is on a device already.
+        """
+        x, positions, messages = whole or self.whole
         source, target = supervision.source, supervision.target
         geometry, structure = self.pair_inputs(source, target)
         pairs = torch.from_numpy(np.stack([source, target]))

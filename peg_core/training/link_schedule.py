@@ -60,6 +60,20 @@ class Batch(NamedTuple):
     last: int
 
 
+class Turn(NamedTuple):
+    """A step that is due, before its pairs are drawn.
+
+    Args:
+        number: Counts the steps of a training.
+        fold: The fold that it leaves out.
+    """
+
+    number: int
+    fold: int
+    epoch: int
+    batch: Batch
+
+
 class LinkSchedule:
     """Deals the training links to steps; every link supervises once an epoch.
 
@@ -113,7 +127,7 @@ class LinkSchedule:
         return max(1, round(links / self.batch_size))
 
     def links(self, epoch: int, batch: Batch) -> IntArray:
-        """Which of the links a batch holds, places in ``source`` and ``target``."""
+        """Which of the links a batch holds, indices into ``source`` and ``target``."""
         start, stop = self.starts[batch.part : batch.part + 2].tolist()
         if batch.last - batch.first == stop - start:
             return np.arange(start, stop)
@@ -121,13 +135,26 @@ class LinkSchedule:
         seed = stream_seed(seed=self.seed, purpose="link order", shard=shard)
         return start + ShuffledRange(stop - start, seed=seed).take(batch.first, batch.last)
 
-    def epoch(self, epoch: int, *, start: int = 0) -> Iterator[Supervision]:
+    def turns(self, epoch: int, *, start: int = 0) -> list[Turn]:
         """The steps of an epoch, from number ``start`` of it on."""
         batches = self.batches(epoch)
-        for place in range(start, len(batches)):
-            links = self.links(epoch, batches[place])
-            fold = NO_FOLD if self.folds == 1 else batches[place].part
-            yield self.supervision(epoch * len(batches) + place, fold, links)
+        return [
+            Turn(
+                epoch * len(batches) + index,
+                NO_FOLD if self.folds == 1 else batches[index].part,
+                epoch,
+                batches[index],
+            )
+            for index in range(start, len(batches))
+        ]
+
+    def pairs(self, turn: Turn) -> Supervision:
+        """What a step supervises; any thread may ask, in any order."""
+        return self.supervision(turn.number, turn.fold, self.links(turn.epoch, turn.batch))
+
+    def epoch(self, epoch: int, *, start: int = 0) -> Iterator[Supervision]:
+        """What the steps of an epoch supervise, from number ``start`` of it on."""
+        return map(self.pairs, self.turns(epoch, start=start))
 
     def supervision(self, number: int, fold: int, links: IntArray) -> Supervision:
         """This process's share of the links, then of rounds of as many non-links."""

@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.ranking import ranking_metrics
 from peg_core.models.link_predictor import LinkPredictor
 from peg_core.random_streams import stream_seed
 from peg_core.splits.held_out_pairs import HeldOutPairs
 from peg_core.training.objective import OBJECTIVES
+from peg_core.training.pair_logits import PairLogits
 from peg_core.training.settings import Optimisation
 from peg_core.training.step_source import StepSource
 from peg_core.training.training_step import TrainingStep
+from peg_core.training.validation_share import all_scores, with_common_statistics
 from peg_core.training.weight_average import WeightAverage
 
-
-class PairLogits(nn.Module):
-    """Embedding and head in one forward, so that distributed training sees every parameter."""
-
-    def __init__(self, model: LinkPredictor) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, step: TrainingStep) -> Tensor:
-        state = self.model.first_state(step.x, step.positions, step.nodes)
-        embeddings = self.model(state, step.messages)
-        first, second = (embeddings.index_select(0, ends) for ends in step.pairs)
-        return self.model.decode(first, second, step.geometry, step.structure)
+__all__ = ["LinkTrainer", "PairLogits"]
 
 
 class LinkTrainer:
@@ -91,10 +81,13 @@ class LinkTrainer:
         self.network.train()
         losses = list(losses or [])
         waiting = 0
-        for done, step in enumerate(self.source.steps(epoch, start=start), start=start + 1):
-            losses.append(self._gradients(step))
+        last = len(self.source.schedule.batches(epoch))
+        steps = self.source.steps(epoch, start=start, device=self.device)
+        for done, step in enumerate(steps, start=start + 1):
             waiting += 1
-            if waiting == self.accumulate:
+            full = waiting == self.accumulate
+            losses.append(self._gradients(step, exchange=full or done == last))
+            if full:
                 self._move()
                 waiting = 0
                 on_step(done, losses)
@@ -103,27 +96,39 @@ class LinkTrainer:
         return sum(losses) / len(losses)
 
     def validate(self) -> dict[str, float]:
-        """Metrics of the validation pairs, on the whole training graph."""
-        with self.average.applied() as model:
-            model.eval()
-            view, embeddings = self.source.embed(model, self.device)
-            scorer = PairScorer(
-                model.cpu(), view.graph, embeddings, view.positions, view.components
-            )
-            scores = scorer.logits(self.valid.source, self.valid.target)
-            model.to(self.device)
+        """Metrics of the validation pairs, on the whole training graph.
+
+        Every process scores its share of them and comes to the same metrics: all must ask.
+        """
+        share = self.source.schedule.share
+        model = with_common_statistics(self.average.averaged_model(), share)
+        mine = self.source.logits(model, self.valid, share, self.device)
+        scores = all_scores(mine, len(self.valid.label), share)
         hits = [int(self.metric.removeprefix("hits@"))] if "@" in self.metric else []
         return ranking_metrics(*self.valid.by_label(scores), hits=hits)
 
-    def _gradients(self, step: TrainingStep) -> float:
-        """Add a step's gradients; its random numbers come from its number alone."""
+    def _gradients(self, step: TrainingStep, *, exchange: bool = True) -> float:
+        """Add a step's gradients; its random numbers come from its number alone.
+
+        Args:
+            exchange: Whether processes add up what they have so far; the weights move next.
+        """
         torch.manual_seed(stream_seed(seed=self.seed, purpose="dropout", shard=step.number))
         on_gpu = self.device.type == "cuda"
-        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=on_gpu):
-            logits = self.network(step.to(self.device))
-        loss = self.objective(logits.float(), step.num_links)
-        (loss / self.accumulate).backward()  # type: ignore[no-untyped-call]
+        with nullcontext() if exchange else self._no_exchange():
+            with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=on_gpu):
+                logits = self.network(step.to(self.device))
+            loss = self.objective(logits.float(), step.num_links)
+            (loss / self.accumulate).backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
+
+    def _no_exchange(self) -> AbstractContextManager[None]:
+        """Gradients stay in this process until the next step that exchanges them."""
+        network: Any = self.network
+        quiet: AbstractContextManager[None] = (
+            network.no_sync() if hasattr(network, "no_sync") else nullcontext()
+        )
+        return quiet
 
     def _move(self) -> None:
         self.optimizer.step()

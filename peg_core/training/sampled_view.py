@@ -11,7 +11,7 @@ import torch
 
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.random_streams import stream_seed
-from peg_core.sampling.neighbor_sampler import NOTHING, NeighborSampler, SampledNeighbors
+from peg_core.sampling.neighbour_sampler import NOTHING, NeighbourSampler, SampledNeighbours
 from peg_core.splits.split_store import NO_FOLD
 from peg_core.training.graph_view import GraphView
 from peg_core.training.link_schedule import Supervision
@@ -27,7 +27,7 @@ class SampledView(GraphView):
         return self.graph.weighted_degrees.astype(np.float32)
 
     def step(
-        self, supervision: Supervision, sampler: NeighborSampler, *, seed: int
+        self, supervision: Supervision, sampler: NeighbourSampler, *, seed: int
     ) -> TrainingStep:
         """The neighbourhoods of a step's pairs, less the links that supervise.
 
@@ -35,7 +35,7 @@ class SampledView(GraphView):
         of the messages here.
         """
         source, target = supervision.source, supervision.target
-        seeds, places = np.unique(np.concatenate([source, target]), return_inverse=True)
+        seeds, rows = np.unique(np.concatenate([source, target]), return_inverse=True)
         known = slice(0, supervision.num_links if supervision.fold == NO_FOLD else 0)
         sampled = sampler.sample(
             seeds,
@@ -50,13 +50,13 @@ class SampledView(GraphView):
             positions,
             torch.from_numpy(sampled.nodes),
             self.layers(sampled),
-            torch.from_numpy(places.reshape(2, -1).astype(np.int64)),
+            torch.from_numpy(rows.reshape(2, -1).astype(np.int64)),
             geometry,
             structure,
             supervision.num_links,
         )
 
-    def layers(self, sampled: SampledNeighbors) -> list[MessageGraph]:
+    def layers(self, sampled: SampledNeighbours) -> list[MessageGraph]:
         """The sampled edges as each layer reads them, the widest first."""
         rule, weights = self.model.rule, self.graph.weights
         expanded = sampled.nodes[: len(sampled.scale)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from peg_core.layers.message_graph import MessageGraph
+from peg_core.layers.placement import placed
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class TrainingStep:
         positions: [num_nodes, dimensions] for every encoding; empty where not read.
         nodes: [num_nodes] which nodes these are; None: all, in order.
         messages: One graph for all layers, or one for each.
-        pairs: [2, num_pairs] places among the nodes that the last layer embeds.
+        pairs: [2, num_pairs] rows among the nodes that the last layer embeds.
         geometry: [num_pairs, 3 * num_encodings].
         structure: [num_pairs, 6].
         num_links: The first pairs, which are links.
@@ -40,26 +41,37 @@ class TrainingStep:
     @property
     def labels(self) -> Tensor:
         """1 for links, 0 for the others, [num_pairs]."""
-        place = torch.arange(self.pairs.shape[1], device=self.pairs.device)
-        return (place < self.num_links).float()
+        index = torch.arange(self.pairs.shape[1], device=self.pairs.device)
+        return (index < self.num_links).float()
 
     def to(self, device: torch.device) -> TrainingStep:
-        """The same step on a device."""
-        if self.x.device == device:
-            return self
-        messages = (
-            self.messages.to(device)
-            if isinstance(self.messages, MessageGraph)
-            else [layer.to(device) for layer in self.messages]
-        )
+        """The same step on a device; what is there already is not copied."""
+        return self._each(lambda values: placed(values, device), lambda layer: layer.to(device))
+
+    def pinned(self) -> TrainingStep:
+        """The same step, with what is not on a GPU yet in memory that a GPU fetches by itself."""
+        return self._each(_pinned, lambda layer: layer.each(_pinned))
+
+    def _each(
+        self,
+        change: Callable[[Tensor], Tensor],
+        change_messages: Callable[[MessageGraph], MessageGraph],
+    ) -> TrainingStep:
+        messages = self.messages
         return TrainingStep(
             self.number,
-            self.x.to(device, non_blocking=True),
-            [z.to(device, non_blocking=True) for z in self.positions],
-            None if self.nodes is None else self.nodes.to(device, non_blocking=True),
-            messages,
-            self.pairs.to(device, non_blocking=True),
-            self.geometry.to(device, non_blocking=True),
-            self.structure.to(device, non_blocking=True),
+            change(self.x),
+            [change(z) for z in self.positions],
+            None if self.nodes is None else change(self.nodes),
+            change_messages(messages)
+            if isinstance(messages, MessageGraph)
+            else [change_messages(layer) for layer in messages],
+            change(self.pairs),
+            change(self.geometry),
+            change(self.structure),
             self.num_links,
         )
+
+
+def _pinned(values: Tensor) -> Tensor:
+    return values.pin_memory() if values.device.type == "cpu" else values

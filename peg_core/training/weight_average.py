@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import copy
 
 import torch
 from torch import Tensor
@@ -48,15 +47,13 @@ class WeightAverage:
         source = self.values or self.model.state_dict()
         return {name: value.detach().cpu().clone() for name, value in source.items()}
 
-    @contextmanager
-    def applied(self) -> Iterator[LinkPredictor]:
-        """The model with the mean in place of its weights."""
-        if not self.values:
-            yield self.model
-            return
-        own = {name: value.clone() for name, value in self.model.state_dict().items()}
-        self.model.load_state_dict(self.values)
-        try:
-            yield self.model
-        finally:
-            self.model.load_state_dict(own)
+    def averaged_model(self) -> LinkPredictor:
+        """A copy of the model with the mean as its weights, in evaluation mode.
+
+        The weights that an optimizer and other processes hold stay where they are, whatever
+        happens to the copy.
+        """
+        model = copy.deepcopy(self.model).requires_grad_(False)
+        if self.values:
+            model.load_state_dict(self.values)
+        return model.eval()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import sys
 from types import FrameType
@@ -62,6 +63,10 @@ COMMANDS = {
         "pipeline.cli.submit_command:submit",
         "Run the pipeline of the file CONFIG as a job on a Ray cluster.",
     ),
+    "verify": (
+        "pipeline.cli.verify_command:verify",
+        "Compare every artifact of STORE with what was written.",
+    ),
 }
 
 
@@ -89,7 +94,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command; errors a user can act on are shown without a traceback."""
-    signal.signal(signal.SIGTERM, _terminate)
+    _end_politely()
     errors = Console(stderr=True, highlight=False)
     try:
         cli.main(standalone_mode=False)
@@ -103,12 +108,37 @@ def main() -> None:
         errors.print("stopped; finished work is kept: run the same command to go on")
         sys.exit(INTERRUPTED)
     except OSError as error:
-        errors.print(f"[red]error:[/red] {_escape(error)}; check space and permissions")
+        errors.print(f"[red]error:[/red] {_escape(_told(error))}", soft_wrap=True)
         sys.exit(1)
 
 
-def _escape(error: Exception) -> str:
+def _escape(error: object) -> str:
     return str(error).replace("[", "\\[")
+
+
+def _told(error: OSError) -> str:
+    """An error of the file system in words: the place, what is wrong, what to do."""
+    place = error.filename2 or error.filename
+    found = f"cannot use {place} ({error.strerror})" if place is not None else str(error)
+    return f"{found}; {_advice(error)}"
+
+
+def _advice(error: OSError) -> str:
+    """What to do about an error of the file system."""
+    if isinstance(error, NotADirectoryError | FileExistsError):
+        return "a file stands where a folder is needed: move it away, or name another place"
+    if isinstance(error, IsADirectoryError) or error.errno == errno.ENOTEMPTY:
+        return "a folder stands where a file is needed: move it away, or name another place"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "make room there, and run again: finished work is kept"
+    return "check space and permissions"
+
+
+def _end_politely() -> None:
+    """A kill, or a terminal that is closed, ends a run as Ctrl-C does; `nohup` stays as it is."""
+    signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _terminate)
 
 
 def _terminate(_number: int, _frame: FrameType | None) -> None:

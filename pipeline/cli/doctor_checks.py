@@ -2,66 +2,79 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
+import ipaddress
 import os
 import resource
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import psutil
 from packaging.requirements import Requirement
 
 from peg_core.errors import PegError
 from peg_core.object_url import is_url
+from pipeline.cli.doctor.check import Check, failed, space_state, told
+from pipeline.cli.doctor.cluster_look import Findings, look_at_cluster
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.store.local_store import open_store
-from workers.cluster import Cluster
+from workers.cluster_settings import ClusterSettings
 from workers.jobs.job_client import JobClient
 from workers.jobs.ray_token import TOKEN_PATH, read_token
+from workers.ray_nodes.node_report import nearest_existing
 
-State = Literal["ok", "warn", "fail"]
 DISTRIBUTION = "peg-pipeline"
 OLDEST_PYTHON = (3, 11)
-FEW_BYTES, SOME_BYTES = 10**9, 10**10
 FEW_FILES, SOME_FILES = 1024, 8192
 # Ray keeps its objects in shared memory, 30% of the machine's unless told otherwise.
 SHARED_SHARE = 0.3
 SHARED_MEMORY = Path("/dev/shm")
+RAY_DAEMONS = frozenset({"gcs_server", "raylet"})
+FEW_PORTS = 4
+# In a cluster file: the Ray of the machine that the job runs on.
+JOB_RAY = "auto"
 
 
-@dataclass(frozen=True)
-class Check:
-    """One finding.
+def run_checks(config: PipelineConfig | None, address: str | None) -> Findings:
+    """All checks that make sense with what is given.
 
     Args:
-        advice: What to do, where the state is not ok.
+        address: A job server, or the address of a Ray to join instead of the configured one.
     """
-
-    name: str
-    state: State
-    found: str
-    advice: str = ""
-
-
-def run_checks(config: PipelineConfig | None, address: str | None) -> list[Check]:
-    """All checks that make sense with what is given."""
     checks = [check_python(), *check_packages(), check_token()]
     checks += [
         check_file_limit(resource.getrlimit(resource.RLIMIT_NOFILE)[0]),
         check_shared_memory(SHARED_MEMORY, psutil.virtual_memory().total),
         check_space("temporary files", Path(tempfile.gettempdir())),
+        check_ports(ray_listeners()),
     ]
+    job_server = address if address and is_job_server(address) else None
+    settings = config.cluster.settings() if config else ClusterSettings()
+    if job_server is None and address:
+        settings = replace(settings, address=address)
     if config is not None:
         checks += check_store(config.store)
-        checks.append(check_cluster(config))
-    if address is not None:
-        checks += check_job_server(address)
-    return checks
+    answers = []
+    if settings.address is not None and not (job_server and settings.address == JOB_RAY):
+        look = look_at_cluster(settings, config)
+        checks, answers = checks + look.checks, look.answers
+    elif job_server is not None:
+        checks.append(nodes_not_asked())
+    elif config is not None:
+        checks.append(check_local_ray(settings))
+    if job_server is not None:
+        checks += check_job_server(job_server)
+    return Findings(checks, answers)
+
+
+def is_job_server(address: str) -> bool:
+    """Whether it is the address of a dashboard; else it is that of a Ray to join."""
+    return address.startswith(("http://", "https://"))
 
 
 def check_python() -> Check:
@@ -108,7 +121,7 @@ def check_token() -> Check:
         token = read_token()
     except PegError as error:
         found, _, advice = str(error).partition("; ")
-        # Ray itself makes the default file for local runs, which nobody else can join
+        # the default file may be one that Ray made for itself; the next local run mends its mode
         return Check("token", "fail" if TOKEN_PATH in os.environ else "warn", found, advice)
     if token is None:
         return Check("token", "ok", "none; clusters with authentication will refuse access")
@@ -138,20 +151,45 @@ def check_shared_memory(folder: Path, memory_bytes: int) -> Check:
     return Check("shared memory", "ok", found)
 
 
+def ray_listeners() -> Iterator[tuple[str, str, int]]:
+    """Process, address and port of everything that belongs to Ray here and waits for others."""
+    for process in psutil.process_iter(["name"]):
+        name = process.info["name"] or ""
+        if name not in RAY_DAEMONS and not name.startswith("ray::"):
+            continue
+        with contextlib.suppress(psutil.Error):  # it has ended, or is another user's
+            for found in process.net_connections("inet"):
+                if found.status == psutil.CONN_LISTEN:
+                    yield name, found.laddr.ip, found.laddr.port
+
+
+def check_ports(listeners: Iterable[tuple[str, str, int]]) -> Check:
+    """Whether others can reach a Ray of this machine."""
+    found = list(listeners)
+    reachable = sorted({(port, name) for name, ip, port in found if not is_loopback(ip)})
+    if reachable:
+        shown = ", ".join(f"{name} {port}" for port, name in reachable[:FEW_PORTS])
+        more = f" and {len(reachable) - FEW_PORTS} more" if len(reachable) > FEW_PORTS else ""
+        advice = "let only nodes of the cluster reach them: see docs/operations.md, Firewall"
+        return Check("ports", "warn", f"others can reach {shown}{more}", advice)
+    now = f"{len(found)} ports of Ray are open now" if found else "Ray is not running now"
+    return Check("ports", "ok", f"a local run listens on 127.0.0.1 alone; {now}")
+
+
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches the address, also in the form ::ffff:127.0.0.1."""
+    ip = ipaddress.ip_address(address)
+    mapped = getattr(ip, "ipv4_mapped", None)
+    return (mapped or ip).is_loopback
+
+
 def check_space(name: str, folder: Path) -> Check:
     """Free space where ``folder`` is or will be."""
     existing = nearest_existing(folder)
     free = shutil.disk_usage(existing).free
     found = f"{free / 1e9:.1f} GB free at {existing}"
-    if free >= SOME_BYTES:
-        return Check(name, "ok", found)
-    return Check(name, "fail" if free < FEW_BYTES else "warn", found, "free space; see `peg gc`")
-
-
-def nearest_existing(folder: Path) -> Path:
-    """The folder itself, or the first one above it that exists."""
-    folder = folder.absolute()
-    return next(parent for parent in (folder, *folder.parents) if parent.exists())
+    state = space_state(free)
+    return Check(name, state, found, "" if state == "ok" else "free space; see `peg gc`")
 
 
 def check_store(location: str) -> Iterator[Check]:
@@ -163,7 +201,7 @@ def check_store(location: str) -> Iterator[Check]:
             yield Check("store", "fail", found, "check its permissions")
             return
         yield check_space("store", Path(location))
-    yield _told("store lease", lambda: _lease_of(location))
+    yield told("store lease", lambda: _lease_of(location))
 
 
 def _lease_of(location: str) -> str:
@@ -171,13 +209,9 @@ def _lease_of(location: str) -> str:
     return "free" if holder is None else f"in use by process {holder['pid']} on {holder['host']}"
 
 
-def check_cluster(config: PipelineConfig) -> Check:
-    """The configured Ray answers, or this machine has room for a local one."""
-    cluster = config.cluster
-    if cluster.address is not None:
-        address = cluster.address
-        return _told("cluster", lambda: _listens(address))
-    needed = cluster.workers * cluster.task_memory
+def check_local_ray(settings: ClusterSettings) -> Check:
+    """This machine has room for a Ray of its own."""
+    needed = settings.workers * settings.task_memory_bytes
     memory = psutil.virtual_memory().total
     found = f"a local Ray; tasks may use {needed / 1e9:.1f} of {memory / 1e9:.1f} GB"
     if needed > memory:
@@ -186,9 +220,10 @@ def check_cluster(config: PipelineConfig) -> Check:
     return Check("cluster", "ok", found)
 
 
-def _listens(address: str) -> str:
-    Cluster.require_listener(address)
-    return f"{address} answers"
+def nodes_not_asked() -> Check:
+    """A job server takes jobs, and says nothing of what its nodes see."""
+    advice = "run `peg doctor CONFIG --address auto` on a machine of the cluster"
+    return Check("nodes", "warn", "not asked: a job server does not lead to them", advice)
 
 
 def check_job_server(address: str) -> Iterator[Check]:
@@ -196,8 +231,7 @@ def check_job_server(address: str) -> Iterator[Check]:
     try:
         client = JobClient(address)
     except PegError as error:
-        found, _, advice = str(error).partition("; ")
-        yield Check("job server", "fail", found, advice)
+        yield failed("job server", error)
         return
     yield Check("job server", "ok", f"{client.address} answers")
     if client.is_open:
@@ -212,12 +246,3 @@ def check_job_server(address: str) -> Iterator[Check]:
     else:
         advice = f"install ray=={there} here, or {here} on all nodes"
         yield Check("Ray there", "fail", f"{there}, but {here} here", advice)
-
-
-def _told(name: str, look: Callable[[], str]) -> Check:
-    """What was found, or the error with its advice."""
-    try:
-        return Check(name, "ok", look())
-    except PegError as error:
-        found, _, advice = str(error).partition("; ")
-        return Check(name, "fail", found, advice)

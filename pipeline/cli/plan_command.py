@@ -22,14 +22,21 @@ from pipeline.store.local_store import AnyStore, open_store
 @force_option
 def plan(config: Path, overrides: tuple[str, ...], start_from: str | None, force: tuple[str, ...]
 ) -> None:  # fmt: skip
-    """Show what `peg run` would do, and why; nothing is started."""
+    """Show what `peg run` would do, and why; nothing is started.
+
+    The inputs of the stages that would run are looked at too: what files and schemas tell is told
+    here, with exit code 1 where a run would be refused.
+    """
+    from pipeline.run.input_check import check_inputs
     from pipeline.run.runner import plan_run
+    from pipeline.run.space_check import require_space
     from pipeline.stages import STAGES
 
     loaded = load_config(config, overrides)
     forced = forced_stages(list(STAGES), start_from=start_from, force=force)
     table = Table("stage", "action", "fingerprint", "why", box=None)
-    for step in plan_run(loaded, forced=forced):
+    steps = plan_run(loaded, forced=forced)
+    for step in steps:
         colour = "yellow" if step.action is Action.RUN else "green"
         table.add_row(
             step.stage.name,
@@ -38,6 +45,7 @@ def plan(config: Path, overrides: tuple[str, ...], start_from: str | None, force
             step.reason,
         )
     Console(highlight=False).print(table)
+    require_space(loaded.store, check_inputs(loaded, steps))
 
 
 @click.command()
@@ -60,11 +68,13 @@ def status(config: Path, overrides: tuple[str, ...]) -> None:
 
 
 def _state(store: AnyStore, step: Step) -> tuple[str, ...]:
-    folder = store.folder(step.stage.name, step.fingerprint)
+    if step.damage is not None:
+        return "damaged", "", "", f"{step.damage}; `peg run` makes it again"
     manifest = store.find(step.stage.name, step.fingerprint)
     if manifest is not None:
         counts = ", ".join(f"{key} {show(value)}" for key, value in manifest.counts.items())
         return "done", manifest.finished, f"{manifest.seconds:.1f}", counts
-    if folder.exists():
-        return "started", "", "", f"{len(list(folder.rglob('done/*.json')))} shards finished"
+    shards = store.finished_shards(step.stage.name, step.fingerprint)
+    if shards is not None:
+        return "started", "", "", f"{shards} shards finished"
     return "missing", "", "", ""

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from peg_core.atomic_file import atomic_path
 from peg_core.errors import ConfigError
+from peg_core.object_url import within
 from pipeline.config.loading import load_config
 from pipeline.config.result_sections import RecommendConfig
 from pipeline.run.progress import RunDisplay
@@ -71,7 +72,7 @@ def recommend(
     if out is not None:
         _copy(store.fetch("recommend", found.fingerprint).folder, out)
         location = str(out)
-    console.print(f"recommendations: {location}/part-*.parquet", soft_wrap=True)
+    console.print(f"recommendations: {within(location, 'part-*.parquet')}", soft_wrap=True)
 
 
 def _require_empty(out: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,14 @@ from rich.table import Column, Table
 
 from peg_core.artifacts.manifest import Manifest
 from peg_core.errors import ConfigError
-from pipeline.cli.run_options import config_argument, force_option, from_option, set_option
+from peg_core.object_url import within
+from pipeline.cli.run_options import (
+    config_argument,
+    force_option,
+    from_option,
+    set_option,
+    verify_option,
+)
 from pipeline.config.loading import load_config
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.report.data import SUFFIXES
@@ -33,6 +41,7 @@ SHORT = {"average_precision": "ap"}
 )  # fmt: skip
 @from_option
 @force_option
+@verify_option
 @click.option("--refresh", is_flag=True, help="Keep the trained model, encode and score again.")
 @click.option("--events", is_flag=True, help="Print the run's log, JSON lines, instead of bars.")
 def run(
@@ -41,6 +50,7 @@ def run(
     cluster_file: Path | None,
     start_from: str | None,
     force: tuple[str, ...],
+    verify: str | None,
     refresh: bool,
     events: bool,
 ) -> None:
@@ -60,7 +70,8 @@ def run(
     from pipeline.run.runner import run_pipeline
     from pipeline.stages import STAGES
 
-    loaded = load_config(config, overrides, cluster_file=cluster_file)
+    chosen = (*overrides, f"integrity.verify={verify}") if verify else overrides
+    loaded = load_config(config, chosen, cluster_file=cluster_file)
     forced = forced_stages(list(STAGES), start_from=start_from, force=force)
     console = Console(highlight=False)
     console.print(f"[bold]{loaded.name}[/bold]  store {loaded.store}")
@@ -120,19 +131,20 @@ def _print_results(
         console.print(_metrics_table(protocol, rows))
     console.print()
     at = {name: store.location(name, manifest.fingerprint) for name, manifest in manifests.items()}
-    outputs: dict[str, Any] = {"report": f"{at['report']}/report.html"}
+    outputs: dict[str, Any] = {"report": within(at["report"], "report.html")}
     if "score" in manifests:
-        outputs["scores"] = f"{at['score']}/*.parquet"
+        outputs["scores"] = within(at["score"], "*.parquet")
     if "recommend" in manifests:
-        outputs["recommendations"] = f"{at['recommend']}/*.parquet"
-    outputs["test pairs"] = f"{at['evaluate']}/"
+        outputs["recommendations"] = within(at["recommend"], "*.parquet")
+    outputs["test pairs"] = within(at["evaluate"], "")
     for name, location in outputs.items():
         console.print(f"{name + ':':<12} {location}", soft_wrap=True)
+    file = shlex.quote(str(config))
     console.print("\nnext:")
     console.print(
-        f"  peg run {config} --set train.lr=0.002  # only training and what follows", soft_wrap=True
+        f"  peg run {file} --set train.lr=0.002  # only training and what follows", soft_wrap=True
     )
-    console.print(f"  peg plan {config}  # what is reused, and why", soft_wrap=True)
+    console.print(f"  peg plan {file}  # what is reused, and why", soft_wrap=True)
 
 
 def _metrics_table(protocol: str, rows: list[dict[str, Any]]) -> Table:

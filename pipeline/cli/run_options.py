@@ -17,3 +17,7 @@ from_option = click.option(
 force_option = click.option(
     "--force", multiple=True, metavar="STAGE", help="Run STAGE again. May be repeated."
 )
+verify_option = click.option(
+    "--verify", type=click.Choice(["full", "sizes"]),
+    help="How finished artifacts are looked at before they are used.  [default: full]",
+)  # fmt: skip

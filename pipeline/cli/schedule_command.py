@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 import sys
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,17 @@ from typing import Any
 import click
 from pydantic import ValidationError
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from peg_core.errors import ConfigError
+from peg_core.errors import ConfigError, PegError
 from pipeline.cli.store_target import store_of, target_argument
+from pipeline.cli.submit_command import JOB_KEYS, job_options, job_settings
 from pipeline.config.loading import load_config
 from pipeline.schedule.export.exports import KINDS, export_schedule
-from pipeline.schedule.schedule import Schedule, parse_interval
+from pipeline.schedule.field_checks import faults, parse_interval
+from pipeline.schedule.launcher import submission_of
+from pipeline.schedule.schedule import Schedule
 from pipeline.schedule.schedule_store import ScheduleStore
 from pipeline.schedule.tick import Tick, TickState, text_of
 
@@ -50,9 +56,6 @@ def schedule() -> None:
 @click.option("--timezone", default="UTC", show_default=True, help="Time zone of --cron.")
 @click.option("--refresh", is_flag=True, help="Keep the trained model, like `peg run --refresh`.")
 @click.option("--address", metavar="URL", help="Submit to this job server; else run here.")
-@click.option("--working-dir", type=click.Path(path_type=Path, file_okay=False, exists=True),
-              help="With --address: folder copied to the cluster.")  # fmt: skip
-@click.option("--with-package", is_flag=True, help="With --address: copy the packages too.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE",
               help="Override a setting. May be repeated.")  # fmt: skip
 @click.option("--overlap", type=click.Choice(["skip", "queue", "replace"]), default="skip",
@@ -63,14 +66,22 @@ def schedule() -> None:
 @click.option("--retry-delay", default="60s", show_default=True, metavar="INTERVAL",
               help="Wait before the first retry; doubles each time.")  # fmt: skip
 @click.option("--replace", is_flag=True, help="Replace the schedule of this name.")
+@job_options
 def add(config: Path, name: str | None, every: str | None, refresh: bool, retry_delay: str,
-        replace: bool, working_dir: Path | None, **settings: Any) -> None:  # fmt: skip
-    """Add a schedule for the pipeline of the file CONFIG."""
-    loaded = load_config(config, settings["overrides"])
+        replace: bool, **settings: Any) -> None:  # fmt: skip
+    """Add a schedule for the pipeline of the file CONFIG.
+
+    With --address every tick is a job, as `peg submit` makes them: the options of the job are
+    kept with the schedule. FILEs are read again at every tick.
+    """
+    job = job_settings(**{key: settings.pop(key) for key in JOB_KEYS})
+    loaded = load_config(config, settings["overrides"], cluster_file=job["cluster_file"])
     if settings["address"]:
         from workers.jobs.job_client import check_address
 
         settings["address"] = check_address(settings["address"])
+    else:
+        _require_address_for(job)
     try:
         new = Schedule(
             name=name or loaded.name,
@@ -79,21 +90,26 @@ def add(config: Path, name: str | None, every: str | None, refresh: bool, retry_
             every_seconds=parse_interval(every) if every else None,
             retry_delay_seconds=parse_interval(retry_delay),
             mode="refresh" if refresh else "run",
-            working_dir=str(working_dir.absolute()) if working_dir else None,
             created=datetime.now(UTC),
+            **{key: str(value.absolute()) if isinstance(value, Path) else value
+               for key, value in job.items()},
             **settings,
-        )
+        )  # fmt: skip
     except ValidationError as error:
-        lines = [item["msg"].removeprefix("Value error, ") for item in error.errors()]
-        raise ConfigError("\n".join(lines)) from None
+        raise ConfigError("\n".join(faults(error))) from None
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    ScheduleStore(loaded.store).add(new, replace=replace)
+    if new.address:  # what a tick would be refused for
+        submission = submission_of(new)
+        submission.job(submission.load())
     upcoming = new.next_tick(datetime.now(UTC))
+    store = ScheduleStore(loaded.store)
+    store.add(new, replace=replace)
     console = Console(highlight=False)
     console.print(f"[bold]{new.name}[/bold]  {new.when}, next {_text(upcoming)}", soft_wrap=True)
-    if ScheduleStore(loaded.store).daemon() is None:
-        console.print(f"no daemon serves it yet: peg schedule serve {loaded.store}", soft_wrap=True)
+    if store.daemon() is None:
+        hint = f"no daemon serves it yet: peg schedule serve {shlex.quote(loaded.store)}"
+        console.print(hint, soft_wrap=True, markup=False)
 
 
 @schedule.command("list")
@@ -102,14 +118,15 @@ def add(config: Path, name: str | None, every: str | None, refresh: bool, retry_
 def list_schedules(target: str, as_json: bool) -> None:
     """List the schedules of STORE: a folder, a URL, or the pipeline file that names it."""
     store = ScheduleStore(store_of(target))
-    found = store.schedules()
+    found, broken = store.readable_schedules()
+    _warn(broken.values())
     if as_json:
         click.echo(json.dumps([item.model_dump(mode="json") for item in found], indent=2))
         return
     table = Table("schedule", "when", "next", "mode", "where", "overlap", "catch-up", box=None)
     for item in found:
         upcoming = _text(item.next_tick(datetime.now(UTC)))
-        where = item.address or "here"
+        where = escape(item.address or "here")
         table.add_row(item.name, item.when, upcoming, item.mode, where, item.overlap, item.catch_up)
     console = Console(highlight=False)
     console.print(table)
@@ -122,7 +139,7 @@ def list_schedules(target: str, as_json: bool) -> None:
 @target_argument
 @name_argument
 def remove(target: str, name: str) -> None:
-    """Remove the schedule NAME; its history stays."""
+    """Remove the schedule NAME, also one that cannot be read; its history stays."""
     ScheduleStore(store_of(target)).remove(name)
 
 
@@ -144,25 +161,29 @@ def run_now(target: str, name: str) -> None:
         console.print(f"asked process {daemon['pid']} on {daemon['host']} for {tick.submission_id}")
         return
     ended = _run_here(store, tick)
-    console.print(f"{ended.submission_id}  {ended.state.value}  {ended.reason}", soft_wrap=True)
+    told = f"{ended.submission_id}  {ended.state.value}  {ended.reason}"
+    console.print(told, soft_wrap=True, markup=False)
     sys.exit(0 if ended.state is TickState.SUCCEEDED else ended.exit_code or 1)
 
 
 @schedule.command()
 @target_argument
 @click.argument("name", required=False)
-@click.option("--limit", default=20, show_default=True, help="Ticks to show, the newest first.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True,
+              help="Ticks to show, the newest first.")  # fmt: skip
 @json_option
 def history(target: str, name: str | None, limit: int, as_json: bool) -> None:
     """Show how the ticks of STORE, or of its schedule NAME, turned out."""
-    ticks = ScheduleStore(store_of(target)).ticks(name)[::-1][:limit]
+    found, broken = ScheduleStore(store_of(target)).readable_ticks(name)
+    _warn(broken)
+    ticks = found[::-1][:limit]
     if as_json:
         click.echo(json.dumps([tick.as_dict() for tick in ticks], indent=2))
         return
     table = Table("schedule", "due", "state", "attempt", "begun", "ended", "why", box=None)
     for tick in ticks:
         table.add_row(tick.schedule, text_of(tick.due_time), tick.state.value, str(tick.attempt),
-                      tick.begun or "", tick.ended or "", tick.reason)  # fmt: skip
+                      tick.begun or "", tick.ended or "", escape(tick.reason))  # fmt: skip
     Console(highlight=False).print(table)
 
 
@@ -205,6 +226,17 @@ def export(target: str, name: str, kind: str, out: Path, image: str, namespace: 
         click.echo(file)
 
 
+def _require_address_for(job: dict[str, Any]) -> None:
+    """Options of a job that nobody would submit are a mistake; runs here take cluster files too."""
+    idle = [key for key, value in job.items() if value and key != "cluster_file"]
+    if idle:
+        names = ", ".join(f"`{key}`" for key in idle)
+        raise ConfigError(
+            f"found {names} of a job without --address; give the job server that takes it, or "
+            "leave these options out"
+        )
+
+
 def _run_here(store: ScheduleStore, tick: Tick) -> Tick:
     """Act as the daemon until the tick is done; other schedules are left alone."""
     from pipeline.schedule.daemon import ScheduleDaemon
@@ -214,10 +246,22 @@ def _run_here(store: ScheduleStore, tick: Tick) -> Tick:
         tick = daemon.ask(tick)
         while True:
             daemon.step(datetime.now(UTC))
-            [found] = [t for t in store.ticks(tick.schedule) if t.due == tick.due]
+            found = next((t for t in store.ticks(tick.schedule) if t.due == tick.due), None)
+            if found is None:
+                raise PegError(
+                    f"the record of {tick.submission_id} was removed or overwritten while it ran; "
+                    "see `peg history` for how the run went"
+                )
             if found.ended is not None and found.state is not TickState.WAITING:
                 return found
             time.sleep(0.5)
+
+
+def _warn(broken: Iterable[PegError]) -> None:
+    """Name what cannot be read, apart from the output: scripts read that."""
+    console = Console(stderr=True, highlight=False)
+    for error in broken:
+        console.print(f"[yellow]warning:[/yellow] {escape(str(error))}", soft_wrap=True)
 
 
 def _text(when: datetime | None) -> str:

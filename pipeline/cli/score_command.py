@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from peg_core.artifacts.manifest import Manifest
+from peg_core.artifacts.integrity import DamagedArtifact
+from peg_core.artifacts.manifest import Manifest, require_whole
 from peg_core.errors import ConfigError, InputError
+from peg_core.object_url import is_url
 from pipeline.config.loading import load_config
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import ScoreConfig
@@ -41,7 +43,6 @@ SCORED_WITH = ("embed", "encode_all", "embed_all")
 )
 @click.option(
     "--model",
-    type=click.Path(path_type=Path),
     metavar="DIR",
     help="A trained model instead: STORE/current/train, or one of its seeds.",
 )
@@ -86,7 +87,7 @@ SCORED_WITH = ("embed", "encode_all", "embed_all")
 @click.option("--address", help="Ray address to join.  [default: a local Ray]")
 def score(
     config_file: Path | None,
-    model: Path | None,
+    model: str | None,
     graph: str | None,
     nodes: str | None,
     candidates: str,
@@ -112,6 +113,11 @@ def score(
         raise ConfigError("give either --run CONFIG or --model DIR, one of them")
     if (model is None) != (graph is None):
         raise ConfigError("--model and --graph belong together; give both, or --run CONFIG")
+    if model is not None and is_url(model):
+        raise ConfigError(
+            f"--model {model} is a URL, needed is a folder; score with --run CONFIG, which finds "
+            "the model of a run in an object store"
+        )
     given = {key: value for key, value in options.items() if value not in (None, ())}
     given = {key: list(value) if key == "columns" else value for key, value in given.items()}
     where = {"workers": workers, "address": address}
@@ -125,7 +131,9 @@ def score(
             wanted = ScoreConfig(candidates=candidates, **given)
             assert model is not None
             assert graph is not None
-            manifest = _score_other(model, OtherGraph(graph, nodes), wanted, out, where, display)
+            manifest = _score_other(
+                Path(model), OtherGraph(graph, nodes), wanted, out, where, display
+            )
     console.print(f"scores:     {out}/*.parquet  ({manifest.counts['pairs']:,} pairs)")
 
 
@@ -159,6 +167,12 @@ def _score_run(config: PipelineConfig, out: Path, display: RunDisplay) -> Manife
     if any(steps[name].action is Action.RUN for name in made):
         run_pipeline(config, display, only=made)
     store = open_store(config.store)
+    for name, fingerprint in needed.items():
+        contents = config.integrity.verify == "full"
+        damage = store.damage(name, fingerprint, contents=contents) if name != needless else None
+        if damage is not None:
+            remedy = "run `peg run` with this configuration, which makes it again"
+            raise DamagedArtifact.of(store.location(name, fingerprint), damage, remedy)
     cluster = open_cluster(config)
 
     def read() -> StageInputs:
@@ -196,6 +210,8 @@ def _score_other(
     from pipeline.run.transfer import embed_other_graph, transfer_config
 
     model = _trained_model(model_folder)
+    if other.is_store:
+        require_whole(Path(other.location).resolve(), contents=True)
     inputs = {"model": _digest(model.weights_file), "graph": str(other.files())}
     folder = ScoreFolder(out, inputs, score)
     found = folder.finished()
@@ -216,6 +232,7 @@ def _trained_model(folder: Path) -> TrainedModel:
     """The model itself, or the best one of a training."""
     from peg_core.artifacts.trained_model import TrainedModel, Training
 
+    require_whole(folder.resolve(), contents=True)
     model = TrainedModel(folder.resolve())
     if not model.exists and Manifest.read(model.folder) is not None:
         model = Training(model.folder).model()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.console import Console
@@ -24,72 +25,94 @@ address_option = click.option(
 INTERRUPTED = 130
 
 
+JOB_OPTIONS = (
+    click.option("--cluster", "cluster_file", type=click.Path(path_type=Path), metavar="FILE",
+                 help="Take the `cluster:` section from FILE."),
+    click.option("--working-dir", type=click.Path(path_type=Path, file_okay=False, exists=True),
+                 help="Folder copied to the cluster; by default the folder of CONFIG. "
+                 "Data, runs and environments in it are not copied."),
+    click.option("--shared-paths", is_flag=True,
+                 help="Local paths of CONFIG are on a file system that every node sees."),
+    click.option("--with-package", is_flag=True,
+                 help="Copy this installation's packages too, for nodes without them."),
+    click.option("--env", "environment", multiple=True, metavar="NAME=VALUE",
+                 help="Variable for the job. The cluster stores it readably: no secrets."),
+    click.option("--pip", multiple=True, metavar="REQUIREMENT",
+                 help="Package that the nodes install for the job. May be repeated."),
+    click.option("--image", metavar="IMAGE",
+                 help="Container image that the job runs in, with the package; no folder is "
+                 "copied. The nodes need podman."),
+    click.option("--runtime-env", "runtime_env_file", type=click.Path(path_type=Path),
+                 metavar="FILE", help="YAML or JSON with more keys of Ray's runtime environment."),
+    click.option("--driver-cpus", type=float, default=0.0, show_default=True,
+                 help="CPUs set aside for the driver, which mostly waits."),
+    click.option("--driver-memory", metavar="SIZE",
+                 help="Memory set aside for the driver, such as 4GB."),
+)  # fmt: skip
+JOB_KEYS = (
+    "cluster_file", "working_dir", "shared_paths", "with_package", "environment", "pip", "image",
+    "runtime_env_file", "driver_cpus", "driver_memory",
+)  # fmt: skip
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def job_options(command: Command) -> Command:
+    """Options of whatever becomes a job on a cluster; see :func:`job_settings`."""
+    for option in reversed(JOB_OPTIONS):
+        command = option(command)
+    return command
+
+
 @click.command()
 @click.argument("config", type=click.Path(path_type=Path))
 @address_option
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE",
               help="Override a setting. May be repeated.")  # fmt: skip
-@click.option("--cluster", "cluster_file", type=click.Path(path_type=Path), metavar="FILE",
-              help="Take the `cluster:` section from FILE.")  # fmt: skip
-@click.option("--working-dir", type=click.Path(path_type=Path, file_okay=False, exists=True),
-              help="Folder copied to the cluster; by default the folder of CONFIG. "
-              "Data, runs and environments in it are not copied.")  # fmt: skip
 @click.option("--id", "label", metavar="TEXT",
               help="Part of the job's id; with another one the same file runs again.")  # fmt: skip
 @click.option("--refresh", is_flag=True, help="Keep the trained model, like `peg run --refresh`.")
-@click.option("--with-package", is_flag=True,
-              help="Copy this installation's packages too, for nodes without them.")  # fmt: skip
-@click.option("--env", "environment", multiple=True, metavar="NAME=VALUE",
-              help="Variable for the job. The cluster stores it readably: no secrets.")  # fmt: skip
-@click.option("--driver-cpus", type=float, default=0.0, show_default=True,
-              help="CPUs set aside for the driver, which mostly waits.")  # fmt: skip
-@click.option(
-    "--driver-memory", metavar="SIZE", help="Memory set aside for the driver, such as 4GB."
-)
+@job_options
 @click.option("--no-wait", is_flag=True, help="Return as soon as the cluster has the job.")
 def submit(
     config: Path,
     address: str,
     overrides: tuple[str, ...],
-    cluster_file: Path | None,
-    working_dir: Path | None,
     label: str | None,
     refresh: bool,
-    with_package: bool,
-    environment: tuple[str, ...],
-    driver_cpus: float,
-    driver_memory: str | None,
     no_wait: bool,
+    **options: Any,
 ) -> None:
     """Run the pipeline of the file CONFIG as a job on a Ray cluster.
 
-    The folder is copied, the data is not: `store`, `graph.edges` and the like must be URLs or
-    paths that every node sees; relative ones are made absolute. The exit code is that of the
-    job, 130 when it was stopped. Ctrl-C ends the watching, not the job.
+    The folder is copied, the data is not: `store`, `graph.edges` and the like must be URLs, or
+    paths that every node sees. Relative paths, and those that are not found here, are refused
+    without --shared-paths. The exit code is that of the job, 130 when it was stopped. Ctrl-C
+    ends the watching, not the job.
 
     The token is read from RAY_AUTH_TOKEN, or from a file of mode 0600 that
     RAY_AUTH_TOKEN_PATH names.
 
     \b
-    peg submit configs/quickstart.yaml --address http://head:8265 --working-dir .
-    peg submit configs/quickstart.yaml --address http://head:8265 --id second --no-wait
+    peg submit links.yaml --address http://head:8265 --working-dir .
+    peg submit links.yaml --address http://head:8265 --id second --no-wait
+    peg submit configs/quickstart.yaml --address http://head:8265 --shared-paths
     """
+    from pipeline.run.input_check import check_from_here
     from pipeline.run.job_submission import Submission
     from workers.jobs.job_client import JobClient
 
     submission = Submission(
         config=config,
         overrides=overrides,
-        working_dir=working_dir,
-        cluster_file=cluster_file,
         label=label,
         mode="refresh" if refresh else "run",
-        with_package=with_package,
-        environment=dict(_variable(item) for item in environment),
-        driver_cpus=driver_cpus,
-        driver_memory_bytes=_bytes(driver_memory),
+        **job_settings(**options),
     )
-    request = submission.job(submission.load())
+    loaded = submission.load()
+    for text in check_from_here(loaded):
+        errors = Console(stderr=True, highlight=False)
+        errors.print(f"[yellow]not checked:[/yellow] {text}", soft_wrap=True)
+    request = submission.job(loaded)
     client = JobClient(address)
     warn_if_open(client)
     client.submit(request)
@@ -100,6 +123,16 @@ def submit(
         console.print(f"{hint} --address {client.address}", soft_wrap=True)
         return
     sys.exit(watch(client, request.submission_id, console))
+
+
+def job_settings(*, environment: Sequence[str], driver_memory: str | None, **options: Any
+) -> dict[str, Any]:  # fmt: skip
+    """What :func:`job_options` took, as a ``Submission`` takes it."""
+    return {
+        **options,
+        "environment": dict(_variable(item) for item in environment),
+        "driver_memory_bytes": _bytes(driver_memory),
+    }
 
 
 def watch(client: JobClient, submission_id: str, console: Console) -> int:

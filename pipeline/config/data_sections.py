@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from peg_core.encoding import ENCODERS
-from pipeline.config.field_types import Names, Ratio, Section, registered
+from peg_core.graph.feature_columns import MAX_WIDTH
+from pipeline.config.field_types import (
+    MOST,
+    Column,
+    Location,
+    Names,
+    Ratio,
+    Section,
+    Seed,
+    Width,
+    registered,
+    shorten,
+)
 
 
 class GraphConfig(Section):
     """Where the edges are, and the names of their columns."""
 
-    edges: str = Field(description="Parquet edge list: a file, a folder or a glob.")
-    source: str = Field("src", description="Column with one end of the edge.")
-    target: str = Field("dst", description="Column with the other end.")
-    weight: str | None = Field(None, description="Column with edge weights; none: all 1.")
+    edges: Location = Field(description="Parquet edge list: a file, a folder or a glob.")
+    source: Column = Field("src", description="Column with one end of the edge.")
+    target: Column = Field("dst", description="Column with the other end.")
+    weight: Column | None = Field(None, description="Column with edge weights; none: all 1.")
     duplicates: Literal["sum", "max", "first"] = Field(
         "sum", description="Weight of an edge that is listed several times."
     )
@@ -25,11 +38,11 @@ class GraphConfig(Section):
         description="Rows with a null id, a null value or a weight that is not positive: "
         "stop and name the first, or leave them out and count them.",
     )
-    time: str | None = Field(None, description="Column with timestamps, for `split.by: time`.")
-    nodes: str | None = Field(
+    time: Column | None = Field(None, description="Column with timestamps, for `split.by: time`.")
+    nodes: Location | None = Field(
         None, description="Parquet node table: ids, and what is known about the nodes."
     )
-    node_id: str = Field("id", description="Id column of the node table.")
+    node_id: Column = Field("id", description="Id column of the node table.")
     features: Names | None = Field(
         None,
         min_length=1,
@@ -39,11 +52,12 @@ class GraphConfig(Section):
     feature_width: int | None = Field(
         None,
         ge=1,
+        le=MAX_WIDTH,
         description="Number of binary features, where `features` holds indices; none: the "
         "largest index decides.",
     )
-    label: str | None = Field(None, description="Column with the class of a node.")
-    node_split: str | None = Field(
+    label: Column | None = Field(None, description="Column with the class of a node.")
+    node_split: Column | None = Field(
         None, description="Column with the part of the split that a node belongs to."
     )
 
@@ -54,7 +68,35 @@ class GraphConfig(Section):
                 raise ValueError(f"`{key}` needs `nodes`, the table that has the column")
         if self.feature_width is not None and len(self.features or []) != 1:
             raise ValueError("`feature_width` needs `features` to name one column, with indices")
+        self._check_columns()
         return self
+
+    def _check_columns(self) -> None:
+        """Refuse two keys that name one column where they mean different things."""
+        of_edges = (
+            ("source", "target"),
+            ("weight", "source"),
+            ("weight", "target"),
+            ("time", "source"),
+            ("time", "target"),
+        )
+        of_nodes = ("label", "node_id"), ("node_split", "node_id"), ("label", "node_split")
+        for key, other in (*of_edges, *of_nodes):
+            name = getattr(self, key)
+            if name is not None and name == getattr(self, other):
+                raise ValueError(
+                    f"`{key}` and `{other}` are both the column {shorten(name)}, but must be two; "
+                    f"name another column as `{key}`"
+                )
+        features = self.features or []
+        for name in features:
+            if features.count(name) > 1:
+                raise ValueError(f"`features` names the column {shorten(name)} twice; name it once")
+        if self.node_id in features:
+            raise ValueError(
+                f"`features` names {shorten(self.node_id)}, the column of `node_id`; ids say "
+                "nothing about nodes: take it out of `features`"
+            )
 
 
 class FeaturesConfig(Section):
@@ -78,10 +120,8 @@ class FeaturesConfig(Section):
         description="How node features wider than `dimensions` are then reduced: to principal "
         "components, by a random projection, or not at all.",
     )
-    dimensions: int = Field(
-        128, ge=1, description="Width of reduced features and of random features."
-    )
-    seed: int = Field(0, ge=0, description="Seed of random features and random projections.")
+    dimensions: Width = Field(128, description="Width of reduced features and of random features.")
+    seed: Seed = Field(0, description="Seed of random features and random projections.")
 
 
 class SplitConfig(Section):
@@ -101,20 +141,25 @@ class SplitConfig(Section):
         description="Training folds of PEG+: each supervises in turn, while encoding and "
         "messages do without it. 1: plain PEG.",
     )
-    valid_edges: str | None = Field(None, description="Parquet file, with `by: files`.")
-    test_edges: str | None = Field(None, description="Parquet file, with `by: files`.")
-    valid_negatives: str | None = Field(
+    valid_edges: Location | None = Field(None, description="Parquet file, with `by: files`.")
+    test_edges: Location | None = Field(None, description="Parquet file, with `by: files`.")
+    valid_negatives: Location | None = Field(
         None, description="Parquet file of non-links to validate with; none: drawn at random."
     )
-    test_negatives: str | None = Field(
+    test_negatives: Location | None = Field(
         None, description="Parquet file of non-links to test with; none: drawn at random."
     )
-    seed: int = Field(0, ge=0, description="Seed of the split.")
+    seed: Seed = Field(0, description="Seed of the split.")
 
     @model_validator(mode="after")
     def _consistent(self) -> SplitConfig:
         if self.by == "files" and not (self.valid_edges and self.test_edges):
             raise ValueError("`by: files` needs both `valid_edges` and `test_edges`")
+        if self.by == "files" and _same_place(self.valid_edges, self.test_edges):
+            raise ValueError(
+                f"`test_edges` and `valid_edges` are both {shorten(self.test_edges)}; links that "
+                "choose the model must not test it: give two files without a link in common"
+            )
         if self.valid + self.test >= 1:
             raise ValueError("`valid` and `test` together must leave edges to train on")
         return self
@@ -129,7 +174,7 @@ class EncodingConfig(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, allow_inf_nan=False)
 
     kind: Annotated[str, registered(ENCODERS, "encoding")] = "le"
-    seed: int = Field(0, ge=0, description="Seed of the encoder.")
+    seed: Seed = Field(0, description="Seed of the encoder.")
 
     @model_validator(mode="before")
     @classmethod
@@ -139,9 +184,22 @@ class EncodingConfig(BaseModel):
 
     @model_validator(mode="after")
     def _parameters(self) -> EncodingConfig:
-        ENCODERS[self.kind].check_parameters(self.parameters)
+        check_encoder(self.kind, self.parameters)
         return self
 
     @property
     def parameters(self) -> dict[str, Any]:
         return dict(self.model_extra or {})
+
+
+def check_encoder(kind: str, parameters: dict[str, Any]) -> None:
+    """Raise ValueError for parameters that the encoder refuses, or numbers beyond reason."""
+    for name, value in parameters.items():
+        if isinstance(value, int | float) and not abs(value) <= MOST:
+            raise ValueError(f"{name} is {shorten(value)}, needed is a number of at most {MOST:,}")
+    ENCODERS[kind].check_parameters(parameters)
+
+
+def _same_place(first: str | None, second: str | None) -> bool:
+    """Whether two locations are one, written the same way or not."""
+    return posixpath.normpath(first or "") == posixpath.normpath(second or "")

@@ -14,32 +14,21 @@ from pydantic_core import to_jsonable_python
 
 from peg_core.errors import ConfigError, nearest_hint
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.config.yaml_loader import (
+    BEYOND,
+    MAX_BYTES,
+    MAX_DEPTH,
+    SURROGATE,
+    TAG,
+    ConfigLoader,
+)
 
 KeyPath = tuple[str | int, ...]
 Value = TypeVar("Value")
 Location = tuple[int, str]  # line to sort by, and what the user reads
 Problem = tuple[int, str]  # line to sort by, and the text
 
-TAG = "tag:yaml.org,2002:"
-# YAML 1.1 reads 1e-3 as text: it wants a dot, and a sign in the exponent.
-SHORT_FLOAT = re.compile(r"[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)[eE][-+]?\d+$")
 VARIABLE = re.compile(r"\$\$(?=\{)|\$\{([A-Za-z_]\w*)(?::-([^{}]*))?\}|\$\{[^}]*\}?")
-
-
-class ConfigLoader(yaml.SafeLoader):
-    """A SafeLoader that reads ``1e-3`` as a number and leaves dates as text."""
-
-
-class ConfigDumper(yaml.SafeDumper):
-    """A SafeDumper that quotes text which ConfigLoader would read as a number."""
-
-
-ConfigLoader.yaml_implicit_resolvers = {
-    first: [pair for pair in pairs if pair[0] != TAG + "timestamp"]
-    for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-for yaml_class in (ConfigLoader, ConfigDumper):
-    yaml_class.add_implicit_resolver(TAG + "float", SHORT_FLOAT, list("-+.0123456789"))
 
 
 class ConfigDocument:
@@ -71,11 +60,11 @@ class ConfigDocument:
         """Take in the file; the data stay None when there is nothing to check."""
         self.locations[()] = (0, str(path))
         try:
-            data = self.read_text(path.read_text(encoding="utf-8-sig"), str(path), ())
+            data = self.read_text(_text_of(path), str(path), ())
         except FileNotFoundError:
             near = nearest_hint(path.name, [file.name for file in path.parent.glob("*.y*ml")])
             self.report((), f"there is no such file; check the path{near}")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             self.report((), f"the file cannot be read ({error}); give a YAML file in UTF-8")
         except ConfigError as error:
             self.report((), str(error))
@@ -120,6 +109,8 @@ class ConfigDocument:
         hint = "check colons, quotes and indentation"
         if "'\\t'" in reason:
             hint = "indent with spaces"
+        elif reason.startswith(BEYOND):
+            hint = "no setting needs that: write it flatter, with fewer aliases"
         elif "'{'" in reason and "${" in text:
             hint = "write a section that holds ${NAME} over several lines, without braces"
         raise ConfigError(f"column {mark.column + 1}: not valid YAML, {reason}; {hint}")
@@ -130,12 +121,12 @@ class ConfigDocument:
         """A node as plain data; notes the locations of its keys."""
         if node in above:
             raise yaml.MarkedYAMLError(problem="this contains itself", problem_mark=node.start_mark)
+        loader.count(node)
         if isinstance(node, yaml.ScalarNode):
             return self.read_scalar(loader, node, path)
         if isinstance(node, yaml.MappingNode):
             self.check_keys(node, path)
             loader.flatten_mapping(node)  # `<<: *anchor`
-            node.value = list({key.value: (key, value) for key, value in node.value}.values())
             entries = [(key.value, key.start_mark, value) for key, value in node.value]
         else:
             entries = [(index, item.start_mark, item) for index, item in enumerate(node.value)]
@@ -168,6 +159,10 @@ class ConfigDocument:
                 self.unset[path] = str(error)
             if node.style is None:  # without quotes it may have become a number
                 tag = loader.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+        if SURROGATE.search(text):
+            raise yaml.MarkedYAMLError(
+                problem="a character that Unicode does not have", problem_mark=node.start_mark
+            )
         try:
             return loader.construct_object(yaml.ScalarNode(tag, text, node.start_mark))
         except (AttributeError, LookupError, ValueError):  # `0b_`, `!!bool x`: no such value
@@ -178,7 +173,7 @@ class ConfigDocument:
         location = (sys.maxsize, f"--set {item}")
         name, equals, text = item.partition("=")
         parts = tuple(name.strip().split("."))
-        if not equals or not all(parts):
+        if not equals or not all(parts) or len(parts) > MAX_DEPTH:
             self.report(
                 (),
                 "an override must be KEY=VALUE; write for example --set train.epochs=5",
@@ -204,7 +199,7 @@ class ConfigDocument:
             if path:
                 section = section[path[-1]]
             if isinstance(section, list):
-                if not part.isdecimal() or int(part) >= len(section):
+                if part not in map(str, range(len(section))):
                     last = len(section) - 1
                     raise ConfigError(f"no item {part!r}; the items of `{here}` are 0 to {last}")
                 path = (*path, int(part))
@@ -218,6 +213,17 @@ class ConfigDocument:
                 section[part] = _default(path)
                 self.locations.setdefault(path, location)
         return path, section
+
+
+def _text_of(path: Path) -> str:
+    """The text of a file, as far as it is not too large to be one of ours."""
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise ConfigError(
+            f"the file is larger than {MAX_BYTES:,} bytes, a pipeline file is not; check the path"
+        )
+    return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _with_section(

@@ -10,8 +10,11 @@ from pydantic_core import ErrorDetails, to_jsonable_python
 
 from peg_core.errors import nearest_hint
 from pipeline.config.document import describe, model_at
+from pipeline.config.yaml_loader import FRACTION, WHOLE_NUMBER
 
-NUMBER = re.compile(r"[-+]?\.?\d")
+DIGITS = re.compile(r"[-+]?\.?[0-9]")
+# Whole numbers up to this one are exact when they are written with an exponent.
+MOST_EXACT = 2**53
 NEEDED = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -26,6 +29,7 @@ NEEDED = {
     "finite_number": "a finite number",
     "literal_error": "{expected}",
     "too_short": "at least {min_length} item(s)",
+    "too_long": "at most {max_length} item(s)",
     "string_pattern_mismatch": "text that matches {pattern}",
 }
 PATTERN_IN_WORDS = {
@@ -36,9 +40,14 @@ PATTERN_IN_WORDS = {
 def explain(detail: ErrorDetails) -> str:
     """What is wrong with the key at ``detail["loc"]``."""
     names = tuple(part for part in detail["loc"] if isinstance(part, str))
+    if not names:
+        return f"found {describe(detail['input'])}, needed {_needed(detail)}"
     fields = model_at(names[:-1]).model_fields
     if detail["type"] == "extra_forbidden":
         return explain_unknown_key(names[-1], list(fields))
+    while names[-1] not in fields:  # pydantic adds the name of a type
+        names = names[:-1]
+        fields = model_at(names[:-1]).model_fields
     field = fields[names[-1]]
     about = field.description or inspect.getdoc(model_at(names)) or ""
     if detail["type"] == "missing":
@@ -49,7 +58,8 @@ def explain(detail: ErrorDetails) -> str:
 
 def explain_unknown_key(name: str, known: list[str]) -> str:
     """Which keys there are, and which of them was perhaps meant."""
-    return f"unknown key {name!r}; known: {', '.join(known)}{nearest_hint(name, known)}"
+    shown = repr(name) if len(name) <= 60 else f"{name[:57]!r}..."
+    return f"unknown key {shown}; known: {', '.join(known)}{nearest_hint(name, known)}"
 
 
 def _needed(detail: ErrorDetails) -> str:
@@ -64,12 +74,15 @@ def _rewriting(detail: ErrorDetails, names: tuple[str, ...]) -> str | None:
     kind, value = detail["type"], detail["input"]
     if kind == "model_type":
         return f"write its keys below it: {', '.join(model_at(names).model_fields)}"
+    if kind in ("string_type", "literal_error") and isinstance(value, bool):
+        return "yes, no, on and off mean true and false: write the word in quotes"
     if kind == "string_type" and isinstance(value, int | float):
         return "write it in quotes"
-    if kind in ("int_type", "float_type") and isinstance(value, str) and NUMBER.match(value):
-        return "write it without quotes"
+    if kind in ("int_type", "float_type") and isinstance(value, str) and DIGITS.match(value):
+        is_number = WHOLE_NUMBER.match(value) or FRACTION.match(value)
+        return "write it without quotes" if is_number else "write it in plain digits, such as 90"
     if kind == "int_type" and isinstance(value, float) and value.is_integer():
-        return f"write {value:.0f}"
+        return f"write {value:.0f}" if abs(value) <= MOST_EXACT else None
     return None
 
 

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
-from peg_core.errors import nearest_hint
+from peg_core.errors import ConfigError, nearest_hint
+from peg_core.object_url import require_location
 
+# Larger than any number that makes sense, small enough that sums of a few fit 64 bits.
+MOST = 10**9
+MOST_WORKERS = 10_000
 BYTES_PER_UNIT = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+LONGEST_SIZE = 20
 
 
 def parse_bytes(size: str) -> int:
@@ -20,7 +33,8 @@ def parse_bytes(size: str) -> int:
     text = size.strip().upper()
     for unit in ("KB", "MB", "GB", "TB", "B"):
         number = text.removesuffix(unit).strip()
-        if text.endswith(unit) and number.replace(".", "", 1).isdigit():
+        is_number = number.isascii() and number.replace(".", "", 1).isdigit()
+        if text.endswith(unit) and is_number and len(number) < LONGEST_SIZE:
             return int(float(number) * BYTES_PER_UNIT[unit])
     raise ValueError(f"{size!r} is not a size; write for example 500MB or 2GB")
 
@@ -47,14 +61,62 @@ def as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-Bytes = Annotated[int, BeforeValidator(as_bytes), Field(gt=0)]
+def as_location(location: str) -> str:
+    """A path or URL that can be one."""
+    try:
+        require_location(location)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+    return location
+
+
+def as_text(text: str) -> str:
+    """One line of printable text."""
+    if not text or not text.isprintable():
+        raise ValueError(f"found {text!a}, needed one line of text; leave the key out for none")
+    return text
+
+
+def as_column(name: str) -> str:
+    """A name that a column can have."""
+    if not name:
+        raise ValueError("found an empty name, needed that of a column; leave the key out for none")
+    return name
+
+
+def as_workers(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    """One number of workers, or the least and the most of them."""
+    ends = value if isinstance(value, list | tuple) and len(value) == 2 else [value]
+    is_count = [type(end) is int and 1 <= end <= MOST_WORKERS for end in ends]
+    if not all(is_count) or list(ends) != sorted(ends):
+        raise ValueError(
+            f"found {shorten(value)}, needed a whole number from 1 to {MOST_WORKERS:,}, or "
+            "[least, most]; write for example 4 or [2, 8]"
+        )
+    return handler(tuple(ends) if len(ends) == 2 else value)
+
+
+def shorten(value: object) -> str:
+    """A value as it is shown in a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+Bytes = Annotated[int, BeforeValidator(as_bytes), Field(gt=0, le=10**15)]
 Ratio = Annotated[float, Field(gt=0, lt=1)]
-Workers = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=MOST)]
+Width = Annotated[int, Field(ge=1, le=65_536)]
+Seed = Annotated[int, Field(ge=0, le=2**63)]
+Location = Annotated[str, AfterValidator(as_location), Field(json_schema_extra={"minLength": 1})]
+Column = Annotated[str, AfterValidator(as_column), Field(json_schema_extra={"minLength": 1})]
+Text = Annotated[str, AfterValidator(as_text), Field(json_schema_extra={"minLength": 1})]
+Workers = Annotated[int, Field(ge=1, le=MOST_WORKERS)]
+TrainWorkers = Annotated[Workers | tuple[Workers, Workers], WrapValidator(as_workers)]
 Protocols = Annotated[
     list[Literal["random", "given", "heart"]],
     BeforeValidator(as_list, json_schema_input_type=str | list[str]),
 ]
-Names = Annotated[list[str], BeforeValidator(as_list, json_schema_input_type=str | list[str])]
+Names = Annotated[list[Column], BeforeValidator(as_list, json_schema_input_type=str | list[str])]
 
 
 def null_as_text(value: object) -> object:

@@ -14,10 +14,14 @@ from pydantic_core import ErrorDetails
 
 from peg_core.encoding import ENCODERS
 from peg_core.errors import ConfigError
-from pipeline.config.data_sections import EncodingConfig
-from pipeline.config.document import ConfigDocument, ConfigDumper, KeyPath
+from pipeline.config.data_sections import EncodingConfig, check_encoder
+from pipeline.config.document import ConfigDocument, KeyPath
 from pipeline.config.explanation import explain, explain_unknown_key
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.config.yaml_loader import ConfigDumper
+
+# A file that is not meant for us has thousands.
+MOST_PROBLEMS = 100
 
 
 def load_config(
@@ -48,7 +52,10 @@ def load_config(
         return config
     problems = [text for _, text in sorted(document.problems, key=lambda problem: problem[0])]
     count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
-    raise ConfigError("\n".join([f"{count} found in {path}; nothing was started", *problems]))
+    if len(problems) > MOST_PROBLEMS:
+        problems[MOST_PROBLEMS:] = [f"and {len(problems) - MOST_PROBLEMS:,} more"]
+    message = "\n".join([f"{count} found in {path}; nothing was started", *problems])
+    raise ConfigError(message.encode(errors="backslashreplace").decode())
 
 
 def dump_config(config: PipelineConfig) -> str:
@@ -142,7 +149,7 @@ def _faults(kind: str, parameters: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _first_fault(kind: str, parameters: dict[str, Any]) -> str | None:
     """What an encoder has against its parameters."""
     try:
-        ENCODERS[kind].check_parameters(parameters)
+        check_encoder(kind, parameters)
     except (TypeError, ValueError) as error:
         return str(error)
     return None

@@ -21,7 +21,7 @@ from peg_core.training.settings import (
     Sampling,
     Schedule,
 )
-from pipeline.config.field_types import Section, registered
+from pipeline.config.field_types import MOST, Count, Section, Seed, Width, registered
 
 
 class ModelConfig(Section):
@@ -32,8 +32,8 @@ class ModelConfig(Section):
         ModelSettings.preset,
         description="best: what worked best; faithful: the paper as its authors' code runs it.",
     )
-    hidden: int = Field(ModelSettings.hidden, ge=1, description="Width of a layer.")
-    layers: int = Field(ModelSettings.layers, ge=1, description="Message passing layers.")
+    hidden: Width = Field(ModelSettings.hidden, description="Width of a layer.")
+    layers: int = Field(ModelSettings.layers, ge=1, le=100, description="Message passing layers.")
     head: Head = Field(
         ModelSettings.head,
         description="How a pair is scored. inner_product: of the embeddings, beside the squared "
@@ -50,9 +50,8 @@ class ModelConfig(Section):
         description="Share of the values dropped between layers and in the head while training; "
         "none: as the preset does, which for best also drops some of the input.",
     )
-    head_width: int = Field(
+    head_width: Width = Field(
         ModelSettings.head_width,
-        ge=1,
         description="Width of the hidden layer of the heads mlp and structural.",
     )
 
@@ -64,29 +63,30 @@ class ModelConfig(Section):
 class TrainConfig(Section):
     """How the model is fitted."""
 
-    lr: float = Field(Optimisation.lr, gt=0, description="Learning rate of Adam.")
+    lr: float = Field(Optimisation.lr, gt=0, le=1e6, description="Learning rate of Adam.")
     lr_schedule: Schedule = Field(
         Optimisation.lr_schedule,
         description="linear: it falls from epoch to epoch, to nothing after the last of `epochs`.",
     )
-    epochs: int = Field(
-        Optimisation.epochs, ge=1, description="Passes over the training links, at most."
+    epochs: Count = Field(
+        Optimisation.epochs, description="Passes over the training links, at most."
     )
-    patience: int = Field(
+    patience: Count = Field(
         Optimisation.patience,
-        ge=1,
         description="Epochs without a better validation metric before stopping.",
     )
-    weight_decay: float = Field(Optimisation.weight_decay, ge=0, description="L2 penalty of Adam.")
+    weight_decay: float = Field(
+        Optimisation.weight_decay, ge=0, le=1e6, description="L2 penalty of Adam."
+    )
     batching: Batching = Field(
         Sampling.batching,
         description="full: the whole graph a step; sampled: neighbourhoods of a batch of links; "
         "auto: full for graphs of up to a million edges.",
     )
-    batch_size: int = Field(
-        Sampling.batch_size, ge=1, description="Links of a sampled step, all workers."
+    batch_size: Count = Field(
+        Sampling.batch_size, description="Links of a sampled step, all workers."
     )
-    fan_outs: list[int] | None = Field(
+    fan_outs: list[Annotated[int, Field(ge=-1, le=MOST)]] | None = Field(
         None,
         description="Neighbours per hop from a link, one number a layer, -1 for all; none: 15, "
         "then 10 for every further hop.",
@@ -101,9 +101,8 @@ class TrainConfig(Section):
         description="Non-links to learn from. uniform: any pair; degree: one end of a link is "
         "replaced by a node drawn by degree^0.75; hard: by a neighbour of a neighbour.",
     )
-    negatives_per_link: int = Field(
+    negatives_per_link: Count = Field(
         Sampling.negatives_per_link,
-        ge=1,
         description="Non-links to learn from beside every link, drawn anew in every epoch.",
     )
     objective: Objective = Field(
@@ -116,11 +115,11 @@ class TrainConfig(Section):
         pattern=r"^(auc|average_precision|mrr|hits@[1-9]\d*)$",
         description="What validation measures: auc, average_precision, mrr or hits@K.",
     )
-    validate_every: int = Field(
-        Optimisation.validate_every, ge=1, description="Epochs between validations."
+    validate_every: Count = Field(
+        Optimisation.validate_every, description="Epochs between validations."
     )
-    accumulate: int = Field(
-        Optimisation.accumulate, ge=1, description="Steps whose gradients are added up."
+    accumulate: Count = Field(
+        Optimisation.accumulate, description="Steps whose gradients are added up."
     )
     average: float = Field(
         Optimisation.average,
@@ -130,11 +129,11 @@ class TrainConfig(Section):
         "what is validated and kept. 0: the weights themselves.",
     )
     compile: bool = Field(Optimisation.compile, description="Compile the model with torch.compile.")
-    seeds: int = Field(1, ge=1, description="Models trained, each from its own seed.")
-    seed: int = Field(0, ge=0, description="The first seed.")
-    checkpoint_every: int = Field(1, ge=1, description="Epochs between checkpoints.")
-    checkpoint_steps: int | None = Field(
-        None, ge=1, description="Steps between checkpoints within an epoch; none: no such ones."
+    seeds: Count = Field(1, description="Models trained, each from its own seed.")
+    seed: Seed = Field(0, description="The first seed.")
+    checkpoint_every: Count = Field(1, description="Epochs between checkpoints.")
+    checkpoint_steps: Count | None = Field(
+        None, description="Steps between checkpoints within an epoch; none: no such ones."
     )
 
     def optimisation(self) -> Optimisation:

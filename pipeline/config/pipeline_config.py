@@ -5,10 +5,20 @@ Descriptions are shown by ``peg config schema`` and by editors; keep them useful
 
 from __future__ import annotations
 
+from typing import Literal, Self
+
 from pydantic import Field, model_validator
 
 from pipeline.config.data_sections import EncodingConfig, FeaturesConfig, GraphConfig, SplitConfig
-from pipeline.config.field_types import Bytes, Section, Workers
+from pipeline.config.field_types import (
+    MOST,
+    Bytes,
+    Location,
+    Section,
+    Text,
+    TrainWorkers,
+    Workers,
+)
 from pipeline.config.model_sections import ModelConfig, TrainConfig
 from pipeline.config.result_sections import (
     EmbedConfig,
@@ -21,24 +31,31 @@ from workers.cluster_settings import ClusterSettings
 
 
 class ClusterConfig(Section):
-    """Where the work is done. Nothing here changes a result or recomputes an artifact."""
+    """Where the work is done. Nothing here recomputes an artifact.
 
-    address: str | None = Field(
+    On CPUs only ``train_workers`` changes a trained model: each worker takes a share of every step.
+    """
+
+    address: Text | None = Field(
         None, description="Address of the Ray cluster to join; none: a local Ray."
     )
-    workers: int = Field(
-        ClusterSettings.workers, ge=1, description="Number of tasks that run at the same time."
+    workers: Workers = Field(
+        ClusterSettings.workers, description="Number of tasks that run at the same time."
     )
-    train_workers: Workers | tuple[Workers, Workers] = Field(
+    train_workers: TrainWorkers = Field(
         ClusterSettings.train_workers,
         description="Number of Ray Train workers; 1 trains in one task; [least, most]: as many as "
         "there is room for, even after a node is lost.",
     )
-    cpus_per_worker: int = Field(
-        ClusterSettings.cpus_per_worker, ge=1, description="Threads per task."
+    cpus_per_worker: Workers = Field(
+        ClusterSettings.cpus_per_worker, description="Threads per task."
     )
     gpus_per_worker: float = Field(
-        ClusterSettings.gpus_per_worker, ge=0, description="GPUs per task; 0: none."
+        ClusterSettings.gpus_per_worker,
+        ge=0,
+        le=1000,
+        description="GPUs of a training task or of each train worker; 0: none. Sums on a GPU are "
+        "not the same to the last bit.",
     )
     task_memory: Bytes = Field(
         ClusterSettings.task_memory_bytes, description="Memory per task, for example 2GB."
@@ -46,15 +63,27 @@ class ClusterConfig(Section):
     retries: int = Field(
         ClusterSettings.retries,
         ge=0,
+        le=MOST,
         description="How often a task that was lost with its worker is run again.",
     )
     distribute_encoding_above: int = Field(
         ClusterSettings.distribute_encoding_above,
         ge=0,
+        le=2**63,
         description="Number of nodes above which all workers compute the eigenmaps of a graph "
         "together, which are the same up to rotation and tolerance. Walks do not follow it: how "
         "they are encoded depends on the graph alone, see docs/encodings.md.",
     )
+
+    @model_validator(mode="after")
+    def _whole_gpus(self) -> Self:
+        if self.train_workers != 1 and not float(self.gpus_per_worker).is_integer():
+            raise ValueError(
+                f"gpus_per_worker is {self.gpus_per_worker} with train_workers "
+                f"{self.train_workers}: workers that train one model together need whole GPUs; set "
+                "gpus_per_worker to 1, or train_workers to 1"
+            )
+        return self
 
     def settings(self) -> ClusterSettings:
         """As the workers take them, which know no configuration."""
@@ -62,14 +91,30 @@ class ClusterConfig(Section):
         return ClusterSettings(**chosen, task_memory_bytes=self.task_memory)
 
 
+class IntegrityConfig(Section):
+    """Whether finished artifacts are still what was written. Nothing here changes a result."""
+
+    verify: Literal["full", "sizes"] = Field(
+        "full",
+        description="How artifacts are looked at before a run uses them: sizes alone, or sizes and "
+        "checksums of all contents.",
+    )
+    on_damage: Literal["rerun", "stop"] = Field(
+        "rerun",
+        description="What happens to a damaged artifact: it is set aside and its stage runs again, "
+        "or the run stops.",
+    )
+
+
 class PipelineConfig(Section):
     """One file, one pipeline."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the pipeline.")
-    store: str = Field(description="Folder that holds the artifacts.")
+    store: Location = Field(description="Folder that holds the artifacts.")
     repeats: int = Field(
         1,
         ge=1,
+        le=10_000,
         description="How often the pipeline is run, each time with the next seed for split and "
         "training; mean and standard deviation of the test metrics are shown.",
     )
@@ -84,6 +129,7 @@ class PipelineConfig(Section):
     score: ScoreConfig | None = None
     recommend: RecommendConfig | None = None
     refresh: RefreshConfig = RefreshConfig()
+    integrity: IntegrityConfig = IntegrityConfig()
     cluster: ClusterConfig = ClusterConfig()
 
     def _check_other_graph(self, other: GraphConfig) -> None:

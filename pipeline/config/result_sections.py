@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from peg_core.heuristics import HEURISTICS
 from pipeline.config.data_sections import GraphConfig
-from pipeline.config.field_types import Protocols, Ratio, Section, as_list, null_as_text, registered
+from pipeline.config.field_types import (
+    MOST,
+    Column,
+    Count,
+    Location,
+    Protocols,
+    Ratio,
+    Section,
+    as_list,
+    null_as_text,
+    registered,
+    shorten,
+)
 
 
 class IntervalConfig(Section):
     """Confidence intervals by the bootstrap."""
 
-    repeats: int = Field(1000, ge=0, description="Resamples; 0: no intervals.")
+    repeats: int = Field(1000, ge=0, le=1_000_000, description="Resamples; 0: no intervals.")
     level: Ratio = Field(0.95, description="Share of the resamples inside the interval.")
 
 
@@ -30,9 +42,7 @@ class EmbedConfig(Section):
 class EvaluateConfig(Section):
     """What is measured on the test links."""
 
-    hits: list[Annotated[int, Field(ge=1)]] = Field(
-        [1, 10, 20, 50, 100], min_length=1, description="K of Hits@K."
-    )
+    hits: list[Count] = Field([1, 10, 20, 50, 100], min_length=1, description="K of Hits@K.")
     intervals: IntervalConfig = IntervalConfig()
     protocol: Protocols | None = Field(
         None,
@@ -42,7 +52,7 @@ class EvaluateConfig(Section):
         "heart: hard ones for every link of its own. none: given where there are any, else random.",
     )
     negatives_per_positive: int = Field(
-        500, ge=2, description="Hard non-links per link, with `protocol: heart`."
+        500, ge=2, le=1_000_000, description="Hard non-links per link, with `protocol: heart`."
     )
     heuristics: list[Annotated[str, registered(HEURISTICS, "heuristic")]] = Field(
         list(HEURISTICS), description="What the model is compared with; may be empty."
@@ -57,9 +67,9 @@ class EvaluateConfig(Section):
 class ScoreConfig(Section):
     """The candidate pairs to score."""
 
-    candidates: str = Field(description="Parquet pairs: a file, a folder or a glob.")
-    source: str = Field("src", description="Column with one end of the pair.")
-    target: str = Field("dst", description="Column with the other end.")
+    candidates: Location = Field(description="Parquet pairs: a file, a folder or a glob.")
+    source: Column = Field("src", description="Column with one end of the pair.")
+    target: Column = Field("dst", description="Column with the other end.")
     graph: Literal["all", "train"] = Field(
         "all", description="Edges the scores are based on: all known ones, or those trained on."
     )
@@ -85,20 +95,29 @@ class ScoreConfig(Section):
         description="Share of links among the candidates, if you know it; none: as many links as "
         "non-links, as in validation.",
     )
-    shard_rows: int = Field(
-        1_000_000, ge=1, description="Rows per output file; a rerun redoes whole files."
+    shard_rows: Count = Field(
+        1_000_000, description="Rows per output file; a rerun redoes whole files."
     )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ScoreConfig:
+        if self.source == self.target:
+            raise ValueError(
+                f"`source` and `target` are both the column {shorten(self.source)}, but must be "
+                "two; name another column as `source`"
+            )
+        return self
 
 
 class RecommendConfig(Section):
     """The best new partners of nodes."""
 
-    top_k: int = Field(50, ge=1, description="Candidates per node.")
-    nodes: str | None = Field(
+    top_k: Count = Field(50, description="Candidates per node.")
+    nodes: Location | None = Field(
         None,
         description="Parquet table with the nodes: a file, a folder or a glob; none: all nodes.",
     )
-    column: str = Field("id", description="Column of that table with the ids.")
+    column: Column = Field("id", description="Column of that table with the ids.")
     on_unknown: Literal["drop", "error"] = Field(
         "drop",
         description="Ids that the graph does not have: leave them out and count them, or stop.",
@@ -106,18 +125,27 @@ class RecommendConfig(Section):
     graph: Literal["all", "train"] = Field(
         "all", description="Edges the scores are based on: all known ones, or those trained on."
     )
-    nearby: int = Field(
-        500, ge=1, description="Candidates per node from two steps away, by resource allocation."
+    nearby: Count = Field(
+        500, description="Candidates per node from two steps away, by resource allocation."
     )
     nearest: int = Field(
-        100, ge=2, description="Candidates per node near it in every encoding and the embedding."
+        100,
+        ge=2,
+        le=MOST,
+        description="Candidates per node near it in every encoding and the embedding.",
     )
-    shard_nodes: int = Field(
-        10_000, ge=1, description="Nodes per output file; a rerun redoes whole files."
+    index_dtype: Literal["auto", "float32", "float16", "int8"] = Field(
+        "auto",
+        description="Values in the indexes that candidates are found with; scores are exact with "
+        "any. auto: float32 up to 4,000,000 nodes, float16 above.",
+    )
+    shard_nodes: Count = Field(
+        10_000, description="Nodes per output file; a rerun redoes whole files."
     )
     measure_recall: int | None = Field(
         None,
         ge=0,
+        le=MOST,
         description="Number of nodes for which the result is compared with scoring every pair; "
         "none: 200 in graphs of up to 20,000 nodes.",
     )

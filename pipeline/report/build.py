@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from pipeline.config.redaction import redact, redact_all
 from pipeline.report.data import SUFFIXES, ReportData, StageRow
 from pipeline.report.figures import draw_plots
 from pipeline.report.formats import (
@@ -74,11 +75,18 @@ def build_report(data: ReportData) -> str:
     """Render the report.
 
     Args:
-        data: Everything that is shown; names and paths may hold any characters.
+        data: Everything that is shown; names and paths may hold any characters. Secrets in the
+            configuration, the paths and the warnings are masked.
 
     Returns:
         A complete HTML document: styles and figures inline, no scripts, no requests.
     """
+    data = replace(
+        data,
+        config_yaml=redact(data.config_yaml),
+        outputs=redact_all(data.outputs),
+        warnings=redact_all(data.warnings),
+    )
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )

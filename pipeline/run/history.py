@@ -16,11 +16,11 @@ import polars as pl
 from peg_core.artifacts.manifest import Manifest
 from peg_core.errors import PegError
 from peg_core.object_url import is_url
+from peg_core.storage.object_storage import Storage
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.redaction import redact
 from pipeline.run.run_log import RunLog
 from pipeline.run.stage_metrics import METRIC_NAMES
-from pipeline.store.object_storage import Storage
 
 FOLDER = "history"
 SCHEMA: dict[str, Any] = {
@@ -89,7 +89,10 @@ def recorded(config: PipelineConfig, log: RunLog) -> Iterator[RunHistory]:
         interrupted = isinstance(error, KeyboardInterrupt)
         outcome = "interrupted" if interrupted else "failed"
         message = redact(f"{type(error).__name__}: {error}")
-        log.write("run_failed", outcome=outcome, error=type(error).__name__, message=str(error))
+        facts = {"error": type(error).__name__, "message": str(error)}
+        if error.__cause__ is not None:
+            facts["cause"] = str(error.__cause__)
+        log.write("run_failed", outcome=outcome, **facts)
         _keep(history, outcome, message)
         raise
     log.write("run_finished", outcome="succeeded")
@@ -110,6 +113,16 @@ def read_history(store: str) -> pl.DataFrame:
         if is_url(store):
             folder = Path(temporary)
             Storage(store).download_folder(FOLDER, folder)
-        tables = [pl.read_parquet(file) for file in sorted(folder.glob("runs-*.parquet"))]
-    found = pl.concat(tables, how="diagonal") if tables else pl.DataFrame(schema=SCHEMA)
+        tables = [_read(file) for file in sorted(folder.glob("runs-*.parquet"))]
+    found = pl.concat([pl.DataFrame(schema=SCHEMA), *tables], how="diagonal")
     return found.sort("started", descending=True, maintain_order=True)
+
+
+def _read(file: Path) -> pl.DataFrame:
+    """The rows of one run; none where the file cannot be read, which is told."""
+    try:
+        table = pl.read_parquet(file)
+        return table.select(*(pl.col(name).cast(SCHEMA[name]) for name in SCHEMA if name in table))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        logger.warning("%s is left out: it cannot be read (%s); remove it", file, error)
+        return pl.DataFrame(schema=SCHEMA)

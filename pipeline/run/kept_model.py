@@ -12,7 +12,7 @@ from peg_core.artifacts.recipe import Recipe
 from peg_core.artifacts.trained_model import TrainedModel
 from peg_core.errors import ArtifactMismatch
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_features import load_features
+from peg_core.graph.node_features import features_width
 from pipeline.config.data_sections import EncodingConfig, GraphConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.run.stage_inputs import StageInputs
@@ -53,11 +53,11 @@ def require_features(model: TrainedModel, graph: ArtifactRef[GraphStore]) -> Non
     needed = model.recipe.feature_width
     if needed is None:
         return
-    table = load_features(graph.folder)
-    if table is None or table.shape[1] != needed:
+    found = features_width(graph.folder)
+    if found != needed:
         raise ArtifactMismatch.of(
             what=f"the node features of {graph.folder} and the model {model.folder}",
-            found="none" if table is None else f"{table.shape[1]:,} columns",
+            found="none" if found is None else f"{found:,} columns",
             needed=f"{needed:,} columns",
         )
 

@@ -10,9 +10,9 @@ from typing import Any
 from peg_core.artifacts.manifest import Identity, Manifest
 from peg_core.errors import ConfigError, nearest_hint
 from peg_core.graph.edge_table import find_parquet_files
+from peg_core.storage.object_storage import file_facts
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage
-from pipeline.store.object_storage import file_facts
 
 
 class Action(Enum):
@@ -22,13 +22,21 @@ class Action(Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """A stage, what happens to it, and why."""
+    """A stage, what happens to it, and why.
+
+    Args:
+        forced: Whether it runs although it was done.
+        damage: What is wrong with the artifact that there is.
+        kept: Whether the artifact is used although its inputs may have changed.
+    """
 
     stage: Stage
     identity: Identity
     action: Action
     reason: str
     forced: bool = False
+    damage: str | None = None
+    kept: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -41,6 +49,7 @@ def make_plan(
     *,
     find: Callable[[str, str], Manifest | None],
     newest: Callable[[str], Manifest | None],
+    damage: Callable[[str, str], str | None] = lambda *_: None,
     forced: Collection[str] = (),
     pinned: Mapping[str, Manifest] | None = None,
 ) -> list[Step]:
@@ -55,7 +64,7 @@ def make_plan(
         if pinned and stage.name in pinned:
             kept = pinned[stage.name]
             reason = f"kept, done on {kept.finished}"
-            steps[stage.name] = Step(stage, kept.identity, Action.REUSE, reason)
+            steps[stage.name] = Step(stage, kept.identity, Action.REUSE, reason, kept=True)
             continue
         identity = Identity(
             stage=stage.name,
@@ -65,13 +74,16 @@ def make_plan(
             files={name: file_facts_of(location) for name, location in stage.files(config).items()},
         )
         found = find(stage.name, identity.fingerprint)
+        broken = damage(stage.name, identity.fingerprint) if found is None else None
         if stage.name in forced:
             action, reason = Action.RUN, "asked for"
         elif found is not None:
             action, reason = Action.REUSE, f"done on {found.finished}"
+        elif broken is not None:
+            action, reason = Action.RUN, f"damaged: {broken}"
         else:
             action, reason = Action.RUN, _why(stage, identity, newest(stage.name))
-        steps[stage.name] = Step(stage, identity, action, reason, stage.name in forced)
+        steps[stage.name] = Step(stage, identity, action, reason, stage.name in forced, broken)
     return list(steps.values())
 
 

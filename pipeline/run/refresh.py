@@ -14,7 +14,7 @@ from pipeline.config.result_sections import RefreshConfig
 from pipeline.run.plan import Step, differences, make_plan
 from pipeline.run.progress import RunDisplay
 from pipeline.run.refresh_stages import Baseline, Earlier, RefreshStages
-from pipeline.run.runner import run_pipeline, run_plan
+from pipeline.run.runner import lookups, run_pipeline, run_plan
 from pipeline.stages import STAGES
 from pipeline.store.local_store import AnyStore, open_store
 
@@ -63,21 +63,21 @@ def plan_refresh(config: PipelineConfig) -> list[Step]:
     """The steps of a refresh: nothing of the training among them."""
     store = open_store(config.store)
     kept = kept_artifacts(store, config)
-    lookups: dict[str, Any] = {"find": store.find, "newest": store.newest}
-    (ingest,) = make_plan([STAGES["ingest"]], config, **lookups)
+    asked = lookups(store)
+    (ingest,) = make_plan([STAGES["ingest"]], config, **asked)
     train = kept["train"]
     if ingest.fingerprint == kept["ingest"].fingerprint:
         # the graph is that of the training: as ever, without what only a training is for
         names = ["ingest", "features", *kept, "encode_all", "embed_all", "score"]
         stages = [STAGES[name] for name in dict.fromkeys([*names, "index", "recommend"])]
-        return make_plan(stages, config, **lookups, pinned=kept)
+        return make_plan(stages, config, **asked, pinned=kept)
     stages = RefreshStages(
         store.fetch("train", train.fingerprint).at(Training).open().model().recipe,
         _baseline(store, train.fingerprint, ingest.fingerprint),
         store.fetch,
     ).all()
     del kept["ingest"]
-    return make_plan(stages, config, **lookups, pinned=kept)
+    return make_plan(stages, config, **asked, pinned=kept)
 
 
 def kept_artifacts(store: AnyStore, config: PipelineConfig) -> dict[str, Manifest]:

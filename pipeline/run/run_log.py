@@ -16,9 +16,9 @@ from typing import Any, TextIO
 
 from peg_core.errors import PegError
 from peg_core.object_url import is_url
+from peg_core.storage.object_storage import Storage
 from pipeline.config.redaction import redact_all
 from pipeline.run.progress import StageProgress
-from pipeline.store.object_storage import Storage
 
 FOLDER = "logs"
 PROGRESS_SECONDS = 2.0

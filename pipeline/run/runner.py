@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TextIO
+from typing import Any, TextIO
 
 from peg_core.artifacts.manifest import Manifest
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.run.artifact_guard import ArtifactGuard
 from pipeline.run.history import recorded
+from pipeline.run.input_check import check_inputs
 from pipeline.run.plan import Action, Step, make_plan, needed_stages
 from pipeline.run.progress import RunDisplay
 from pipeline.run.run_log import open_run_log
+from pipeline.run.space_check import require_space
 from pipeline.run.stage import no_comment
 from pipeline.run.stage_inputs import StageInputs
 from pipeline.run.stage_runner import StageRunner
@@ -26,7 +29,7 @@ def plan_run(
     """What :func:`run_pipeline` would do."""
     store = open_store(config.store)
     stages = list(STAGES.values()) if target is None else needed_stages(STAGES.values(), target)
-    return make_plan(stages, config, find=store.find, newest=store.newest, forced=forced)
+    return make_plan(stages, config, **lookups(store), forced=forced)
 
 
 def run_pipeline(
@@ -68,7 +71,9 @@ def run_plan(
 ) -> dict[str, Manifest]:
     """Run what ``plan`` asks for, as :func:`run_pipeline` does."""
     store = open_store(config.store)
-    plan()  # bad input is told before anything is written
+    # bad input is told before anything is written
+    steps = [step for step in plan() if only is None or step.stage.name in only]
+    require_space(config.store, check_inputs(config, steps))
     own = cluster is None
     cluster = cluster or open_cluster(config)
     manifests: dict[str, Manifest] = {}
@@ -79,6 +84,8 @@ def run_plan(
     ):
         runner = StageRunner(config, cluster, display, log)
         try:
+            guard = ArtifactGuard(store, config.integrity, runner.warn)
+            guard.check(plan(), only)
             for step in plan():
                 if only is not None and step.stage.name not in only:
                     continue
@@ -93,7 +100,7 @@ def run_plan(
                         store,
                         reason=step.reason,
                         afresh=step.forced,
-                        previous=_previous(step, store),
+                        previous=_previous(step, store, guard),
                     )
                 assert found is not None
                 history.add(found, step.action.value)
@@ -113,12 +120,21 @@ def _inputs(step: Step, store: AnyStore) -> StageInputs:
     )
 
 
-def _previous(step: Step, store: AnyStore) -> tuple[Manifest, AnyRef] | None:
+def lookups(store: AnyStore) -> dict[str, Any]:
+    """What a plan asks a store."""
+
+    def damage(stage: str, fingerprint: str) -> str | None:
+        return store.damage(stage, fingerprint, contents=False)
+
+    return {"find": store.find, "newest": store.newest, "damage": damage}
+
+
+def _previous(step: Step, store: AnyStore, guard: ArtifactGuard) -> tuple[Manifest, AnyRef] | None:
     """Only a stage that explains its reruns builds on its previous artifact."""
     if step.stage.explain is no_comment:
         return None
     newest = store.newest(step.stage.name)
-    if newest is None:
+    if newest is None or not guard.is_whole(step.stage.name, newest.fingerprint):
         return None
     return newest, store.fetch(step.stage.name, newest.fingerprint)
 

@@ -8,16 +8,18 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from peg_core.artifacts.manifest import Identity, Manifest
+from peg_core.artifacts.manifest import Identity, Manifest, require_whole
 from peg_core.atomic_file import remove_leftovers, write_json
 from peg_core.errors import ArtifactMismatch, ConfigError, InputError
 from peg_core.object_url import is_url
+from peg_core.storage.file_record import FileRecord
+from peg_core.storage.object_storage import local_sizes
 from pipeline.config.result_sections import ScoreConfig
 from pipeline.run.plan import file_facts_of
 from pipeline.run.stage_inputs import StageInputs
 from pipeline.run.stage_runner import StageRunner
 from pipeline.stages.score import STAGE
-from pipeline.store.lease import Lease
+from pipeline.store.lease import LEASE_NAME, Lease
 from workers.artifact_ref import AnyRef, ArtifactFolder, ArtifactRef
 
 REQUEST_NAME = "request.json"
@@ -60,6 +62,7 @@ class ScoreFolder:
         manifest = Manifest.read(self.folder)
         if manifest is not None and manifest.fingerprint != self.identity.fingerprint:
             raise self._taken("the scores of another request")
+        require_whole(self.folder, contents=True)
         return manifest
 
     def fill(self, runner: StageRunner, read: Callable[[], StageInputs]) -> Manifest:
@@ -84,19 +87,31 @@ class ScoreFolder:
         del stage, fingerprint, afresh
         return ArtifactRef.of_folder(self.folder, ArtifactFolder)
 
-    def commit(self, manifest: Manifest, artifact: AnyRef) -> Manifest:
+    def commit(
+        self, manifest: Manifest, artifact: AnyRef, files: dict[str, FileRecord]
+    ) -> Manifest:
         """What was needed on the way goes; the manifest says that the scores are whole."""
+        del files
         shutil.rmtree(self.work, ignore_errors=True)
         remove_leftovers(artifact.folder)
+        manifest = manifest.sealed(artifact.folder, without={REQUEST_NAME, LEASE_NAME})
         manifest.write(artifact.folder)
         (self.folder / REQUEST_NAME).unlink()
         return manifest
+
+    def bytes_written(self, artifact: AnyRef) -> int:
+        """By all tasks."""
+        return sum(local_sizes(artifact.folder).values())
+
+    def abandon(self, artifact: AnyRef) -> None:
+        """Remove everything."""
+        shutil.rmtree(artifact.folder)
 
     def _claim(self) -> None:
         """Make the folder ours, unless it is somebody else's."""
         file = self.folder / REQUEST_NAME
         if file.exists():
-            if json.loads(file.read_text()) != asdict(self.identity):
+            if _decoded(file) != asdict(self.identity):
                 raise self._taken("the unfinished scores of another request")
             return
         if self.folder.exists() and any(self.folder.iterdir()):
@@ -107,3 +122,11 @@ class ScoreFolder:
         return ConfigError(
             f"{self.folder} holds {what}; name another folder with --out, or remove it"
         )
+
+
+def _decoded(file: Path) -> object:
+    """What a file says, or None where it cannot be read."""
+    try:
+        return json.loads(file.read_bytes())
+    except ValueError:
+        return None

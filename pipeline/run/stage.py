@@ -12,7 +12,8 @@ from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.progress import StageProgress
 from pipeline.run.stage_inputs import StageInputs
 from workers.artifact_ref import AnyRef
-from workers.task_map import OnProgress, Result, Shard, TaskMap
+from workers.shard import Shard
+from workers.task_map import OnProgress, Result, TaskMap
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,22 @@ class StageContext:
         *,
         note: str = "",
         markers: Path | None = None,
+        cpus: int | None = None,
+        gpus: float = 0,
+        memory_bytes: int | None = None,
         on_progress: OnProgress | None = None,
     ) -> list[Result]:
         """Run a task for every shard on Ray; see :meth:`workers.task_map.TaskMap.map`."""
-        return self.tasks.map(task, shards, note=note, markers=markers, on_progress=on_progress)
+        return self.tasks.map(
+            task,
+            shards,
+            note=note,
+            markers=markers,
+            cpus=cpus,
+            gpus=gpus,
+            memory_bytes=memory_bytes,
+            on_progress=on_progress,
+        )
 
 
 @dataclass(frozen=True)

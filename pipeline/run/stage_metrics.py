@@ -19,7 +19,9 @@ class StageMetrics:
         rows: Rows, pairs, links or nodes that the stage went through; None: it counts none.
         rows_per_second: Over the whole stage, starting Ray included.
         bytes_written: Of its artifact.
-        peak_memory_bytes: Of the largest process that took part.
+        peak_memory_bytes: Private memory of the largest process that took part: what it maps is
+            the page cache's.
+        driver_memory_bytes: The same of the process that drives the run.
         retries: Tasks that were run again because a worker or node was lost.
     """
 
@@ -27,6 +29,7 @@ class StageMetrics:
     rows_per_second: float | None
     bytes_written: int
     peak_memory_bytes: int
+    driver_memory_bytes: int
     retries: int
 
     @classmethod
@@ -37,6 +40,7 @@ class StageMetrics:
         seconds: float,
         bytes_written: int,
         peak_memory_bytes: int,
+        driver_memory_bytes: int,
         retries: int,
     ) -> StageMetrics:
         rows = next((int(counts[name]) for name in ROW_COUNTS if name in counts), None)
@@ -45,6 +49,7 @@ class StageMetrics:
             rows_per_second=None if rows is None else round(rows / max(seconds, 1e-3), 1),
             bytes_written=bytes_written,
             peak_memory_bytes=peak_memory_bytes,
+            driver_memory_bytes=driver_memory_bytes,
             retries=retries,
         )
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import resource
-import shutil
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
 from peg_core.artifacts.manifest import Identity, Manifest
+from peg_core.atomic_file import written_files
 from peg_core.errors import InputError
+from peg_core.storage.file_record import FileRecord
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.progress import RunDisplay, StageProgress
 from pipeline.run.run_log import RunLog
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.run.stage_inputs import StageInputs
 from pipeline.run.stage_metrics import StageMetrics
-from pipeline.store.object_storage import local_sizes
 from workers.artifact_ref import AnyRef
 from workers.cluster import Cluster
 from workers.metrics import report_stage
+from workers.process_memory.private_memory import watched_memory
 from workers.task_map import TaskMap
 
 
@@ -31,8 +31,22 @@ class Destination(Protocol):
         """The artifact to fill; what an interrupted run finished is kept unless ``afresh``."""
         ...
 
-    def commit(self, manifest: Manifest, artifact: AnyRef) -> Manifest:
-        """Declare it finished."""
+    def commit(
+        self, manifest: Manifest, artifact: AnyRef, files: dict[str, FileRecord]
+    ) -> Manifest:
+        """Declare it finished.
+
+        Args:
+            files: Of an object store: what was brought there.
+        """
+        ...
+
+    def bytes_written(self, artifact: AnyRef) -> int:
+        """Of all its files."""
+        ...
+
+    def abandon(self, artifact: AnyRef) -> None:
+        """Remove an artifact that nobody will go on with."""
         ...
 
 
@@ -75,16 +89,19 @@ class StageRunner:
         line = shown if self.log is None else self.log.watch(stage.name, shown)
         started, clock = datetime.now(UTC), time.monotonic()
         out = destination.prepare(stage.name, identity.fingerprint, afresh=afresh)
-        tasks = TaskMap(self.cluster, out.folder / "done", line.update)
-        context = StageContext(self.config, out, inputs, tasks, line, identity, previous)
-        result = _execute(stage, context, line)
+        with written_files() as written, watched_memory() as memory:
+            tasks = TaskMap(self.cluster, out.folder / "done", line.update, written)
+            context = StageContext(self.config, out, inputs, tasks, line, identity, previous)
+            result = _execute(stage, context, line, destination)
+            tasks.publish_written()
         seconds = time.monotonic() - clock
-        peak = max(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, tasks.peak_bytes)
+        peak = max(memory.peak_bytes, tasks.peak_bytes)
         metrics = StageMetrics.of(
             result.counts,
             seconds=seconds,
-            bytes_written=sum(local_sizes(out.folder).values()),
+            bytes_written=destination.bytes_written(out),
             peak_memory_bytes=peak,
+            driver_memory_bytes=memory.peak_bytes,
             retries=tasks.retries,
         )
         manifest = Manifest(
@@ -99,7 +116,7 @@ class StageRunner:
             warnings=result.warnings,
             metrics=metrics.as_dict(),
         )
-        manifest = destination.commit(manifest, out)
+        manifest = destination.commit(manifest, out, tasks.files)
         self.display.finish(stage.name, shown, manifest.seconds, manifest.counts)
         self._report(stage, manifest)
         return manifest
@@ -108,6 +125,12 @@ class StageRunner:
         """Tell that an artifact is used as it is."""
         self.display.reused(stage.name, reason)
         self._note("stage_reused", stage, reason=reason)
+
+    def warn(self, text: str) -> None:
+        """Tell of something that the user should know, whatever stage it is in."""
+        self.display.warn(text)
+        if self.log is not None:
+            self.log.write("warning", text=text)
 
     def _report(self, stage: Stage, manifest: Manifest) -> None:
         """What a stage cost and warns of, to the log, to Prometheus and to the user."""
@@ -125,13 +148,15 @@ class StageRunner:
             self.log.write(event, stage=stage.name, **facts)
 
 
-def _execute(stage: Stage, context: StageContext, line: StageProgress) -> StageResult:
+def _execute(
+    stage: Stage, context: StageContext, line: StageProgress, destination: Destination
+) -> StageResult:
     try:
         return stage.run(context)
     except InputError:
         # the input has to change, and with it the fingerprint: nobody would go on from here
         line.close()
-        shutil.rmtree(context.folder)
+        destination.abandon(context.out)
         raise
     except BaseException:
         line.close()

@@ -13,9 +13,11 @@ from pathlib import Path
 from peg_core.artifacts.manifest import Identity
 from peg_core.artifacts.trained_model import TrainedModel
 from peg_core.graph.graph_store import GraphStore, is_graph_store
+from peg_core.storage.object_storage import file_facts
 from pipeline.config.data_sections import FeaturesConfig
-from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.config.pipeline_config import IntegrityConfig, PipelineConfig
 from pipeline.config.result_sections import ScoreConfig
+from pipeline.run.artifact_guard import ArtifactGuard
 from pipeline.run.kept_model import encoding_sections, features_stage, graph_section, require_width
 from pipeline.run.plan import file_facts_of
 from pipeline.run.stage import Stage
@@ -23,7 +25,6 @@ from pipeline.run.stage_inputs import StageInputs
 from pipeline.run.stage_runner import StageRunner
 from pipeline.stages import embed_all, encode_all, ingest
 from pipeline.store.local_store import ArtifactStore
-from pipeline.store.object_storage import file_facts
 from workers.artifact_ref import AnyRef, ArtifactRef
 
 
@@ -98,8 +99,16 @@ def _run_all(
         inputs = StageInputs(refs, model)
         if stage.name == embed_all.STAGE.name:
             require_width(inputs)
-        if store.find(stage.name, identity.fingerprint) is not None:
+        if _is_done(runner, store, identity):
             runner.reuse(stage, "done before")
         else:
             runner.run(stage, identity, inputs, store, reason="of the other graph")
         refs[stage.name] = store.ref(stage.name, identity.fingerprint)
+
+
+def _is_done(runner: StageRunner, store: ArtifactStore, identity: Identity) -> bool:
+    """Whether an earlier try finished the artifact; a damaged one is set aside."""
+    name = (identity.stage, identity.fingerprint)
+    if store.damage(*name, contents=False) is None and store.find(*name) is None:
+        return False
+    return ArtifactGuard(store, IntegrityConfig(), runner.warn).is_whole(*name)

@@ -13,6 +13,7 @@ from pipeline.config.redaction import redact
 from pipeline.schedule.launcher import Outcome, TickLauncher, default_launchers
 from pipeline.schedule.schedule import Overlap, Schedule
 from pipeline.schedule.schedule_store import ScheduleStore, last_due
+from pipeline.schedule.stored_record import UnreadableRecord
 from pipeline.schedule.tick import AT_WORK, UNFINISHED, Tick, TickState, text_of, tick_id
 
 # A longer pause between two steps means that the machine slept: ticks in it were missed.
@@ -60,7 +61,9 @@ class ScheduleDaemon:
         self._launcher = launcher_of or default_launchers(store.store)
         self._notices_due = notices_due
         self._schedules: dict[str, Schedule] = {}
-        ticks = store.ticks()
+        self._broken: dict[str, UnreadableRecord] = {}
+        self._warned: set[str] = set()
+        ticks, self._broken_ticks = store.readable_ticks()
         self._unfinished = [tick for tick in ticks if tick.state in UNFINISHED]
         self._history = {tick.schedule: tick for tick in ticks if tick.kind == "scheduled"}
         self._seen: dict[str, datetime] = {}
@@ -68,9 +71,11 @@ class ScheduleDaemon:
 
     def step(self, now: datetime) -> None:
         """Look at what runs, note what is due, start what can start."""
-        self._schedules = {schedule.name: schedule for schedule in self.store.schedules()}
+        found, self._broken = self.store.readable_schedules()
+        self._schedules = {schedule.name: schedule for schedule in found}
         self._look()
-        self._take_requests()
+        broken_requests = self._take_requests()
+        self._warn([*self._broken.values(), *self._broken_ticks, *broken_requests])
         for schedule in self._schedules.values() if self._notices_due else ():
             self._note_due(schedule, now)
         self._wake_retries(now)
@@ -85,6 +90,7 @@ class ScheduleDaemon:
             "next": {name: text_of(tick) for name, tick in upcoming.items() if tick is not None},
             "running": [t.submission_id for t in self._unfinished if t.state in AT_WORK],
             "queued": [t.submission_id for t in self._unfinished if t.state not in AT_WORK],
+            "unreadable": sorted(redact(message) for message in self._warned),
         }
 
     def ask(self, tick: Tick) -> Tick:
@@ -94,9 +100,19 @@ class ScheduleDaemon:
         self._unfinished.append(tick)
         return tick
 
-    def _take_requests(self) -> None:
-        for tick in self.store.take_requests():
+    def _take_requests(self) -> list[UnreadableRecord]:
+        ticks, broken = self.store.take_requests()
+        for tick in ticks:
             self.ask(tick)
+        return broken
+
+    def _warn(self, broken: list[UnreadableRecord]) -> None:
+        """Name what cannot be read: once, not at every step."""
+        messages = [str(error) for error in broken]
+        for message in messages:
+            if message not in self._warned:
+                logger.warning("%s", redact(message))
+        self._warned = set(messages)
 
     def _note_due(self, schedule: Schedule, now: datetime) -> None:
         """Claim the ticks since the last look; those that nobody could see were missed."""
@@ -159,7 +175,7 @@ class ScheduleDaemon:
                 self._update(tick, tick.change(replace=True, reason=reason))
                 try:
                     self._launcher(tick).stop(tick)
-                except PegError as error:  # then the new one waits for its end
+                except (PegError, OSError) as error:  # then the new one waits for its end
                     logger.warning("%s could not be stopped: %s", tick.submission_id, error)
 
     def _look(self) -> None:
@@ -171,7 +187,7 @@ class ScheduleDaemon:
                 continue
             try:
                 outcome = self._launcher(tick).outcome(tick)
-            except PegError as error:
+            except (PegError, OSError) as error:
                 logger.warning("%s: cannot be checked: %s", tick.submission_id, error)
                 continue
             if outcome is not None:
@@ -218,7 +234,8 @@ class ScheduleDaemon:
     def _start(self, tick: Tick, now: datetime) -> None:
         schedule = self._schedules.get(tick.schedule)
         if schedule is None:
-            self._update(tick, tick.end(TickState.FAILED, now, "the schedule was removed"))
+            reason = str(self._broken.get(tick.schedule, "the schedule was removed"))
+            self._update(tick, tick.end(TickState.FAILED, now, redact(reason)))
             return
         try:
             started = self._launcher(tick).start(schedule, tick)

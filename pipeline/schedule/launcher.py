@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,13 +15,13 @@ from typing import TYPE_CHECKING, Protocol
 import psutil
 
 from peg_core.errors import PegError
-from peg_core.object_url import is_url
-from pipeline.run.run_log import FOLDER as LOGS
 from pipeline.run.run_log import RUN_ID, read_run_log
+from pipeline.schedule.output_file import last_line, open_output, output_path
 from pipeline.schedule.schedule import Schedule
 from pipeline.schedule.tick import Tick
 
 if TYPE_CHECKING:
+    from pipeline.run.job_submission import Submission
     from workers.jobs.job_client import JobClient
 
 INTERRUPTED = 130
@@ -68,7 +67,8 @@ class ProcessLauncher:
         command = [sys.executable, "-m", "pipeline", "run", schedule.config]
         command += ["--refresh"] if schedule.mode == "refresh" else []
         command += [part for item in schedule.overrides for part in ("--set", item)]
-        with self._output(tick).open("wb") as output:
+        command += ["--cluster", schedule.cluster_file] if schedule.cluster_file else []
+        with open_output(self._store, tick.submission_id) as output:
             child = subprocess.Popen(
                 command,
                 cwd=schedule.folder,
@@ -88,14 +88,16 @@ class ProcessLauncher:
             if code is None:
                 return None
             del self._children[tick.submission_id]
-            return Outcome(code if code >= 0 else 128 - code, self._last_words(tick, code))
+            reason = "" if code == 0 else last_line(self._output(tick)) or "no output"
+            return Outcome(code if code >= 0 else 128 - code, reason)
         if _is_running(tick):
             return None
         return self._outcome_of_log(tick)
 
     def stop(self, tick: Tick) -> None:
         if tick.pid is not None and _is_running(tick):
-            os.kill(tick.pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):  # it ended in between
+                os.kill(tick.pid, signal.SIGTERM)
 
     def _outcome_of_log(self, tick: Tick) -> Outcome:
         """How a run ended whose exit code nobody saw."""
@@ -108,16 +110,8 @@ class ProcessLauncher:
             return Outcome(code, last["message"])
         return Outcome(1, f"the run ended without a message; see {self._output(tick)}")
 
-    def _last_words(self, tick: Tick, code: int) -> str:
-        if code == 0:
-            return ""
-        lines = self._output(tick).read_text(errors="replace").splitlines()
-        return next((line for line in reversed(lines) if line.strip()), "no output")
-
     def _output(self, tick: Tick) -> Path:
-        folder = Path(tempfile.gettempdir()) if is_url(self._store) else Path(self._store) / LOGS
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder / f"{tick.submission_id}.out"
+        return output_path(self._store, tick.submission_id)
 
 
 class JobLauncher:
@@ -127,18 +121,9 @@ class JobLauncher:
         self._clients: dict[str, JobClient] = {}
 
     def start(self, schedule: Schedule, tick: Tick) -> Tick:
-        from pipeline.run.job_submission import Submission
         from workers.jobs.job_client import JobExists
 
-        submission = Submission(
-            config=Path(schedule.config),
-            overrides=schedule.overrides,
-            working_dir=Path(schedule.working_dir) if schedule.working_dir else None,
-            base=Path(schedule.folder),
-            label=tick.due,
-            mode=schedule.mode,
-            with_package=schedule.with_package,
-        )
+        submission = submission_of(schedule, label=tick.due)
         job = submission.job(submission.load(), submission_id=tick.submission_id)
         # a job that exists: the daemon ended between the submission and its record
         with self._client(tick) as client, suppress(JobExists):
@@ -173,6 +158,33 @@ class JobLauncher:
             raise
 
 
+def submission_of(schedule: Schedule, *, label: str | None = None) -> Submission:
+    """What a tick of the schedule submits."""
+    from pipeline.run.job_submission import Submission
+
+    return Submission(
+        config=Path(schedule.config),
+        overrides=schedule.overrides,
+        working_dir=_path(schedule.working_dir),
+        base=Path(schedule.folder),
+        cluster_file=_path(schedule.cluster_file),
+        label=label,
+        mode=schedule.mode,
+        with_package=schedule.with_package,
+        environment=schedule.environment,
+        driver_cpus=schedule.driver_cpus,
+        driver_memory_bytes=schedule.driver_memory_bytes,
+        pip=schedule.pip,
+        image=schedule.image,
+        runtime_env_file=_path(schedule.runtime_env_file),
+        shared_paths=schedule.shared_paths,
+    )
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
+
+
 def default_launchers(store: str) -> Callable[[Tick], TickLauncher]:
     """A process for ticks without an address, a job for the others."""
     process, job = ProcessLauncher(store), JobLauncher()
@@ -201,9 +213,14 @@ def _is_running(tick: Tick) -> bool:
     try:
         process = psutil.Process(tick.pid)
         same = abs(process.create_time() - (tick.process_started or 0)) < 1.0
-        return same and process.status() != psutil.STATUS_ZOMBIE
+        return same and not _has_ended(process)
     except psutil.NoSuchProcess:
         return False
+
+
+def _has_ended(process: psutil.Process) -> bool:
+    """A zombie has ended; only its parent, which need not be the daemon, has not asked yet."""
+    return process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
 def _find_process(run: str) -> psutil.Process | None:
@@ -212,7 +229,7 @@ def _find_process(run: str) -> psutil.Process | None:
         try:
             # processes that the run started, such as Ray's, have its variables too
             is_run = process.cmdline()[1:4] == ["-m", "pipeline", "run"]
-            if is_run and process.environ().get(RUN_ID) == run:
+            if is_run and process.environ().get(RUN_ID) == run and not _has_ended(process):
                 return process
         except (psutil.NoSuchProcess, psutil.AccessDenied, OSError):
             continue

@@ -72,7 +72,7 @@ class ScheduleService:
         for daemon in daemons:
             try:
                 daemon.step(now)
-            except PegError as problem:  # a store that is away for a while must not end the service
+            except (PegError, OSError) as problem:  # a store that is away must not end the service
                 error = str(problem)
                 logger.warning("%s", problem)
         self._reports = [daemon.report(now) for daemon in daemons]

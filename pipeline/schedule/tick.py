@@ -7,7 +7,10 @@ import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, TypeAdapter
 
 from pipeline.schedule.schedule import STAMP, Schedule
 
@@ -27,6 +30,21 @@ AT_WORK = frozenset({TickState.STARTING, TickState.RUNNING})
 UNFINISHED = AT_WORK | {TickState.QUEUED, TickState.WAITING}
 
 
+def _check_stamp(text: str) -> str:
+    if datetime.strptime(text, STAMP).strftime(STAMP) != text:
+        raise ValueError(f"due is {text!r}, not a time such as 20260131T023000Z")
+    return text
+
+
+def _check_time(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError(f"the time {text!r} has no time zone")
+    return text
+
+
+Time = Annotated[str, AfterValidator(_check_time)]
+
+
 @dataclass(frozen=True)
 class Tick:
     """The record of a tick; written before anything is started, so that it starts once.
@@ -41,18 +59,18 @@ class Tick:
     """
 
     schedule: str
-    due: str
+    due: Annotated[str, AfterValidator(_check_stamp)]
     submission_id: str
     kind: str = "scheduled"
     state: TickState = TickState.QUEUED
     address: str | None = None
-    attempt: int = 1
-    pid: int | None = None
+    attempt: Annotated[int, Field(ge=1)] = 1
+    pid: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     process_started: float | None = None
-    begun: str | None = None
-    ended: str | None = None
+    begun: Time | None = None
+    ended: Time | None = None
     exit_code: int | None = None
-    retry_at: str | None = None
+    retry_at: Time | None = None
     replace: bool = False
     reason: str = ""
 
@@ -68,8 +86,13 @@ class Tick:
         )
 
     @classmethod
-    def read(cls, values: dict[str, Any]) -> Tick:
-        return cls(**{**values, "state": TickState(values["state"])})
+    def read(cls, values: object) -> Tick:
+        """The tick of a record; keys that a newer version added are left out.
+
+        Raises:
+            ValidationError: A key is missing, or its value is none that a tick can have.
+        """
+        return _reader().validate_python(values)
 
     def as_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -89,6 +112,11 @@ class Tick:
     @property
     def due_time(self) -> datetime:
         return datetime.strptime(self.due, STAMP).replace(tzinfo=UTC)
+
+
+@cache
+def _reader() -> TypeAdapter[Tick]:
+    return TypeAdapter(Tick)
 
 
 def tick_id(schedule: str, due: str, store: str, *, attempt: int) -> str:

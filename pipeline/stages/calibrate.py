@@ -12,8 +12,11 @@ from peg_core.metrics.calibration import Calibration
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.train import seeds_of
-from workers.task_map import Shard
+from workers.shard import Shard
 from workers.tasks.calibrate import calibrate_task
+
+# A line has two unknowns: more pairs than this do not make it better.
+MOST_PAIRS = 2_000_000
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -32,6 +35,7 @@ def run(context: StageContext) -> StageResult:
                 "split": context.inputs.split,
                 "nodes": context.inputs.node_ids,
                 "columns": (graph.source, graph.target),
+                "most": MOST_PAIRS,
                 "out": context.out.at(Calibration, seed_part(seed)),
             },
         )
@@ -39,9 +43,11 @@ def run(context: StageContext) -> StageResult:
     ]
     results = context.map(calibrate_task, shards, note="models")
     first = results[0]
+    sampled = first["pairs"] < first["validation_pairs"]
     return StageResult(
         counts={
             "pairs": first["pairs"],
+            **({"of_pairs": first["validation_pairs"]} if sampled else {}),
             "slope": first["slope"],
             "intercept": first["intercept"],
             "error": first["error"],

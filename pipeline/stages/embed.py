@@ -6,16 +6,18 @@ from typing import Any
 
 from peg_core.artifacts.embedded_graph import Embeddings
 from peg_core.artifacts.trained_model import seed_part
+from peg_core.storage.stored_path import remove
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.train import seeds_of
-from workers.task_map import Shard, TaskProgress
+from workers.shard import Shard
+from workers.task_map import TaskProgress
 from workers.tasks.embed import (
     EmbedRequest,
     RowsResult,
-    allocate_layers,
     components_task,
     embed_task,
+    layout_task,
     state_task,
 )
 
@@ -38,22 +40,20 @@ def run(context: StageContext) -> StageResult:
             out=context.out.at(Embeddings, seed_part(seed)),
             dtype=context.config.embed.dtype,
         )
-        embed_graph(context, request, done, len(seeds))
-    nodes = inputs.train_graph.open().num_nodes
+        nodes = embed_graph(context, request, done, len(seeds))
     return StageResult(counts={"nodes": nodes, "models": len(seeds)})
 
 
-def embed_graph(
-    context: StageContext, request: EmbedRequest, done: int = 0, total: int = 1
-) -> None:
-    """All layers of one graph, which is number ``done`` of ``total``."""
-    graph, out = request.graph.open(), request.out.open()
-    layers, needs_state = allocate_layers(request)
-    ranges = graph.balanced_ranges(-(-(graph.num_nodes + 2 * graph.num_edges) // WORK_PER_TASK))
+def embed_graph(context: StageContext, request: EmbedRequest, done: int = 0, total: int = 1) -> int:
+    """All layers of one graph, which is number ``done`` of ``total``; returns its nodes."""
+    out = request.out.open()
     markers = out.folder / "done"
+    arguments = {"request": request, "work_per_task": WORK_PER_TASK}
+    (layout,) = context.map(layout_task, [Shard("layout", arguments)], markers=markers)
+    layers, ranges = layout["layers"], layout["ranges"]
     shard = Shard("components", {"request": request})
     context.map(components_task, [shard], note="components", markers=markers)
-    if needs_state:
+    if layout["needs_state"]:
         shards = [
             Shard(f"state-{start}-{stop}", {"request": request, "start": start, "stop": stop})
             for start, stop in ranges
@@ -74,7 +74,8 @@ def embed_graph(
 
         context.map(embed_task, shards, markers=markers, on_progress=on_progress)
         read = out.layer_file(layer - 1) if layer else out.state_file
-        read.unlink(missing_ok=True)
+        remove(read)
+    return layout["nodes"]
 
 
 STAGE = Stage("embed", 3, ("features", "split", "encode", "train"), settings, run)

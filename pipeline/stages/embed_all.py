@@ -19,8 +19,7 @@ def run(context: StageContext) -> StageResult:
         out=context.out.at(Embeddings),
         dtype=context.config.embed.dtype,
     )
-    embed_graph(context, request)
-    return StageResult(counts={"nodes": inputs.graph.open().num_nodes})
+    return StageResult(counts={"nodes": embed_graph(context, request)})
 
 
 STAGE = Stage(

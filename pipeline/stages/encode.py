@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
+from dataclasses import replace
 from typing import Any
 
 from peg_core.artifacts.positions import Positions
 from peg_core.encoding import ENCODERS
-from peg_core.splits.split_store import NO_FOLD
+from peg_core.graph.graph_store import GraphSize, GraphStore
+from peg_core.splits.fold_graph import MOST_HELD_ENTRIES
+from peg_core.splits.split_store import NO_FOLD, TRAIN_GRAPH
+from peg_core.storage.stored_path import is_there, remove
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
+from workers.artifact_ref import ArtifactRef
 from workers.distributed_encoding.large_encoders import large_encoder
-from workers.task_map import Shard
-from workers.tasks.encode import EncodeRequest, EncodeResult, encode_task
+from workers.shard import Shard
+from workers.tasks.encode import EncodeRequest, EncodeResult, encode_task, fold_graph_task
+
+# The folder for what tasks leave to each other.
+WORK = "work"
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -40,13 +47,34 @@ def run(context: StageContext) -> StageResult:
         for number, item in enumerate(context.config.encodings)
         for fold in graphs
     ]
-    return encode_graphs(context, requests)
+    return encode_graphs(context, keep_fold_graphs(context, requests))
+
+
+def keep_fold_graphs(context: StageContext, requests: list[EncodeRequest]) -> list[EncodeRequest]:
+    """Write the graphs without a fold side by side where the graph is large, for all encodings."""
+    split = context.inputs.split
+    size = split.at(GraphSize, TRAIN_GRAPH).open()
+    if 2 * size.num_edges <= MOST_HELD_ENTRIES:
+        return requests
+    done = context.tasks.markers
+    work = context.folder / WORK / "graphs"
+    missing = {r.fold for r in requests if not is_there(done / f"{r.name}.json")} - {NO_FOLD}
+    graphs = {
+        fold: ArtifactRef.of_folder(work / f"without-fold-{fold}", GraphStore)
+        for fold in sorted(missing)
+    }
+    shards = [
+        Shard(f"without-fold-{fold}", {"split": split, "fold": fold, "out": graph})
+        for fold, graph in graphs.items()
+    ]
+    context.map(fold_graph_task, shards, note="graphs without a fold", markers=work / "done")
+    return [replace(request, fold_graph=graphs.get(request.fold)) for request in requests]
 
 
 def encode_graphs(context: StageContext, requests: list[EncodeRequest]) -> StageResult:
     """Run the encodings side by side, large ones one after the other; gather their reports."""
     names = [request.name for request in requests]
-    work = context.folder / "work"
+    work = context.folder / WORK
     for request in requests:
         encode_large = large_encoder(context.tasks.settings, request)
         if encode_large is not None:
@@ -54,7 +82,7 @@ def encode_graphs(context: StageContext, requests: list[EncodeRequest]) -> Stage
     # graphs that are encoded by now have their marker
     shards = [Shard(request.name, {"request": request}) for request in requests]
     results = context.map(encode_task, shards, note="graphs")
-    shutil.rmtree(work, ignore_errors=True)
+    remove(work)
     leaked = sum(sum(result["leaks"].values()) for result in results)
     return StageResult(
         counts={"graphs": len(requests), "leaked_links": leaked, **_quality(results)},

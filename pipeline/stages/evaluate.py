@@ -18,7 +18,7 @@ from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.negatives import protocols
 from pipeline.stages.train import seeds_of
-from workers.task_map import Shard
+from workers.shard import Shard
 from workers.tasks.evaluate import (
     ROWS_PER_PART,
     MethodRequest,

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from peg_core.atomic_file import copy_file
 from peg_core.errors import InputError
 from peg_core.graph.feature_transform import FeatureTransform
+from peg_core.graph.graph_store import GraphSize
 from peg_core.graph.node_features import DEGREE_WIDTH, TABLE_KINDS, NodeFeatures
-from peg_core.mapped_array import new_mapped_array
+from peg_core.storage.shared_array import create_array
+from peg_core.storage.stored_path import remove
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
-from workers.task_map import Shard
+from workers.shard import Shard
 from workers.tasks.features import (
     FeatureRequest,
     Range,
     fill_task,
     fit_task,
     moments_task,
-    node_features,
+    raw_width,
 )
 
 # Values of one task; independent of the workers, so that a rerun finds its shards.
@@ -78,7 +80,7 @@ def build_features(context: StageContext, request: FeatureRequest) -> dict[str, 
 
 
 def _build_table(context: StageContext, request: FeatureRequest) -> dict[str, Any]:
-    num_nodes = request.graph.open().num_nodes
+    num_nodes = request.graph.at(GraphSize).open().num_nodes
     raw_width, width = _widths(request, num_nodes)
     ranges = _ranges(num_nodes, max(raw_width, width))
     facts: dict[str, Any] = {"width": width}
@@ -87,11 +89,10 @@ def _build_table(context: StageContext, request: FeatureRequest) -> dict[str, An
         if request.fitted is None:
             facts |= _fit(context, request, ranges, raw_width)
         else:
-            shutil.copyfile(request.fitted, request.transform)
-    if not request.table.exists():
-        new_mapped_array(request.table, (num_nodes, width), np.float32).flush()
+            copy_file(request.fitted, request.transform)
+    create_array(request.table, (num_nodes, width), np.float32)
     context.map(fill_task, _shards(request, "fill", ranges), note="fill")
-    shutil.rmtree(request.work, ignore_errors=True)
+    remove(request.work)
     return facts
 
 
@@ -131,7 +132,7 @@ def _widths(request: FeatureRequest, num_nodes: int) -> tuple[int, int]:
                 f"most {MAX_ONE_HOT_NODES:,} are allowed; set `features.kind` to random or degree"
             )
         return 0, num_nodes
-    width = node_features(request).shape[1]
+    width = raw_width(request)
     if not _is_reduced(request, width):
         return width, width
     if request.reduce == "pca" and width > MAX_PCA_WIDTH:

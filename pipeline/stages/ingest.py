@@ -15,6 +15,9 @@ from workers.artifact_ref import ArtifactRef
 from workers.tasks.ingest import IngestRequest
 
 EDGES = "graph.edges"
+# Shares from which on a node table is odd: of nodes with a row, of rows without an edge.
+FEWEST_ROWS = 0.5
+MOST_ISOLATED = 0.5
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -90,7 +93,26 @@ def run(context: StageContext) -> StageResult:
             "merged_into": previous.fingerprint if previous is not None else None,
             "dirt": counts,
         },
+        warnings=node_table_warnings(counts) if graph.nodes else [],
     )
+
+
+def node_table_warnings(counts: dict[str, Any]) -> list[str]:
+    """What is odd about a node table that says little about the nodes of the edges."""
+    nodes, isolated = counts["nodes"], counts["isolated_nodes"]
+    rows = nodes - counts["nodes_without_row"]
+    found = []
+    if rows < FEWEST_ROWS * nodes:
+        found.append(
+            f"the node table has rows for {rows:,} of {nodes:,} nodes ({rows / nodes:.1%}), the "
+            "features of all others are zeros; check that `graph.nodes` is the whole table"
+        )
+    if isolated > MOST_ISOLATED * rows:
+        found.append(
+            f"{isolated:,} nodes have no edge, the node table has {rows:,} rows; check that "
+            "`graph.node_id` holds the ids that the edges use"
+        )
+    return found
 
 
 # Counts that are told even when they are 0; others only when there is something to tell.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +12,18 @@ import numpy as np
 import pyarrow as pa
 
 from peg_core.errors import InputError
-from peg_core.graph.edge_ranges import KeyRange, allocate, cut_ranges, cut_with_graph
+from peg_core.graph.edge_ranges import KeyRange, cut_ranges
 from peg_core.graph.edge_rows import Dirt
 from peg_core.graph.edge_table import RowGroup, find_id_type, find_parquet_files, list_row_groups
+from peg_core.graph.graph_store import GraphSize
+from peg_core.storage.stored_path import remove
 from pipeline.run.stage import StageContext
-from workers.task_map import Result, Shard, TaskProgress
+from workers.shard import Shard
+from workers.task_map import Result, TaskProgress
 from workers.tasks.ingest import (
     IngestRequest,
+    allocate_task,
+    cut_task,
     finish_task,
     ids_task,
     merge_ids_task,
@@ -35,6 +39,8 @@ BYTES_PER_WEIGHTED_ROW = 320
 # Small enough for an even load and for progress that moves.
 MAX_ROWS_PER_TASK = 5_000_000
 STEPS = 5
+# Why a row was left out.
+REASONS = [field.name for field in dataclasses.fields(Dirt) if field.name != "rows"]
 
 
 @dataclass
@@ -69,17 +75,24 @@ class Ingestion:
         """Write the graph; returns the counts for the manifest."""
         request = self.request
         nodes = self._number_nodes()
-        sorted_rows = self._map(run_task, self._run_shards(nodes), "sort")
-        runs = [run for done in sorted_rows for run in done["runs"]]
+        shards = self._run_shards(nodes)
+        sorted_rows = self._map(run_task, shards, "sort")
+        self._require_edges(sorted_rows)
+        runs: list[Path] = [
+            shard.arguments["out"] / run
+            for shard, done in zip(shards, sorted_rows, strict=True)
+            for run in done["runs"]
+        ]
         ranges = self._cut(runs, nodes)
-        merged = self._map(range_task, self._range_shards(runs, ranges, nodes), "merge")
-        self._write(merged, nodes)
-        shards = [Shard("finish", {"request": request, "groups": self.node_groups})]
-        (last,) = self._map(finish_task, shards, "finish")
-        shutil.rmtree(request.work)
+        parts = self._range_shards(runs, ranges, nodes)
+        merged = self._map(range_task, parts, "merge")
+        self._write([shard.arguments["out"] for shard in parts], merged, nodes)
+        finish = [Shard("finish", {"request": request, "groups": self.node_groups})]
+        (last,) = self._map(finish_task, finish, "finish")
+        remove(request.work)
         counts = _counts(sorted_rows, merged, last)
         if request.previous is not None:
-            counts["edges_before"] = request.previous.open().num_edges
+            counts["edges_before"] = request.previous.at(GraphSize).open().num_edges
             distinct = sum(done["new"] for done in merged) // 2
             counts["already_known"] = distinct - (counts["edges"] - counts["edges_before"])
         return counts
@@ -117,7 +130,7 @@ class Ingestion:
                     **shared,
                     "request": request,
                     "groups": batch,
-                    "out": str(folder / f"edges-{name}.parquet"),
+                    "out": folder / f"edges-{name}.parquet",
                 },
             )
             for name, batch in batches(self.edge_groups, self.rows_per_task)
@@ -129,16 +142,41 @@ class Ingestion:
                     **shared,
                     "groups": batch,
                     "column": request.node_columns.id,
-                    "out": str(folder / f"nodes-{name}.parquet"),
+                    "out": folder / f"nodes-{name}.parquet",
                 },
             )
             for name, batch in batches(self.node_groups, self.rows_per_task)
         ]
         parts = self._map(ids_task, edges, "ids", ends=False)
+        if request.previous is None and not any(part["ids"] for part in parts):
+            rows = sum(group.rows for group in self.edge_groups)
+            raise InputError.empty_graph(
+                self._edge_files,
+                f"`graph.on_bad_rows: drop` left out all {rows:,} rows, each has a null or a bad "
+                "weight",
+            )
         parts += self._map(node_ids_task, nodes, "ids", ends=False)
-        arguments = {"request": request, "parts": [part["out"] for part in parts]}
+        files = [shard.arguments["out"] for shard in (*edges, *nodes)]
+        arguments = {"request": request, "parts": files}
         (merged,) = self._map(merge_ids_task, [Shard("merged", arguments)], "ids")
         return merged["nodes"]
+
+    @property
+    def _edge_files(self) -> str:
+        first, *others = self.request.edge_files
+        return f"{first} (and {len(others):,} more)" if others else first
+
+    def _require_edges(self, sorted_rows: list[dict[str, Any]]) -> None:
+        """Refuse rows of which none is an edge between two nodes."""
+        left_out = sum(done[name] for done in sorted_rows for name in REASONS)
+        rows = sum(done["rows"] for done in sorted_rows)
+        if self.request.previous is None and left_out == rows:
+            loops = sum(done["self_loops"] for done in sorted_rows)
+            raise InputError.empty_graph(
+                self._edge_files,
+                f"of {rows:,} rows {loops:,} lead from a node to itself, {rows - loops:,} have a "
+                "null or a bad weight",
+            )
 
     def _run_shards(self, nodes: int) -> list[Shard]:
         folder = self.request.work / "sort"
@@ -150,20 +188,22 @@ class Ingestion:
                     "groups": batch,
                     "id_type": self.id_type,
                     "rows": self.rows_per_task,
-                    "out": str(folder / f"rows-{name}-of-{nodes}"),
+                    "out": folder / f"rows-{name}-of-{nodes}",
                 },
             )
             for name, batch in batches(self.edge_groups, self.rows_per_task)
         ]
 
-    def _cut(self, runs: list[str], nodes: int) -> list[KeyRange]:
+    def _cut(self, runs: list[Path], nodes: int) -> list[KeyRange]:
         entries = 2 * self.rows_per_task
-        ranges = cut_ranges([Path(run) for run in runs], nodes, entries)
+        ranges = cut_ranges(runs, nodes, entries)
         if self.request.previous is None:
             return ranges
-        return cut_with_graph(ranges, self.request.previous.open(), nodes, entries)
+        arguments = {"request": self.request, "ranges": ranges, "nodes": nodes, "entries": entries}
+        (cut,) = self._map(cut_task, [Shard(f"cut-{nodes}", arguments)], "cut", ends=False)
+        return [KeyRange(first, last) for first, last in cut["ranges"]]
 
-    def _range_shards(self, runs: list[str], ranges: list[KeyRange], nodes: int) -> list[Shard]:
+    def _range_shards(self, runs: list[Path], ranges: list[KeyRange], nodes: int) -> list[Shard]:
         folder = self.request.work / "merge"
         return [
             Shard(
@@ -173,21 +213,21 @@ class Ingestion:
                     "part": part,
                     "runs": runs,
                     "nodes": nodes,
-                    "out": str(folder / f"{part.first}-{part.last}"),
+                    "out": folder / f"{part.first}-{part.last}",
                 },
             )
             for part in ranges
         ]
 
-    def _write(self, merged: list[dict[str, Any]], nodes: int) -> None:
+    def _write(self, folders: list[Path], merged: list[dict[str, Any]], nodes: int) -> None:
         """Bring the merged ranges together in the arrays of the store."""
-        folders = [Path(done["out"]) for done in merged]
-        allocate(self.request.out.folder, folders, merged, nodes)
+        room = {"request": self.request, "ranges": folders, "facts": merged, "nodes": nodes}
+        self._map(allocate_task, [Shard("allocate", room)], "write", ends=False)
         offsets = np.cumsum([0, *(done["entries"] for done in merged)])
         shards = [
             Shard(
                 folder.name,
-                {"request": self.request, "part": str(folder), "offset": int(offset)},
+                {"request": self.request, "part": folder, "offset": int(offset)},
             )
             for folder, offset in zip(folders, offsets, strict=False)
         ]

@@ -7,12 +7,12 @@ from typing import Any, Literal
 from peg_core.artifacts.ranking_negatives import RankingNegatives
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
-from workers.task_map import Shard
+from workers.shard import Shard
 from workers.tasks.negatives import (
     NegativesRequest,
+    anchors_task,
     hard_negatives_task,
     random_negatives_task,
-    write_anchors,
 )
 
 
@@ -49,9 +49,10 @@ def run(context: StageContext) -> StageResult:
         (result,) = context.map(random_negatives_task, [shard], note="random non-links")
         counts["random_pairs"] = result["pairs"]
     if "heart" in protocols(config):
+        (found,) = context.map(anchors_task, [Shard("anchors", {"request": request})])
         shards = [
             Shard(f"part-{part:06}", {"request": request, "part": part})
-            for part in range(write_anchors(request))
+            for part in range(found["parts"])
         ]
         results = context.map(hard_negatives_task, shards, note="hard non-links")
         counts["anchors"] = sum(result["anchors"] for result in results)

@@ -13,6 +13,7 @@ from peg_core.artifacts.evaluation import TEST_PAIRS
 from peg_core.artifacts.manifest import Manifest
 from peg_core.artifacts.positions import Positions
 from peg_core.artifacts.trained_model import seed_part
+from peg_core.atomic_file import atomic_path
 from peg_core.inference.candidate_batch import HISTOGRAM_BINS
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.report.build import build_report
@@ -24,16 +25,19 @@ INPUTS = (
     "evaluate", "other_evaluate", "encode_all", "embed_all", "score", "index", "recommend",
 )  # fmt: skip
 
+# Parts of the test pairs, a million rows each, that the curves are drawn from.
+SHOWN_PARTS = 4
+
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    return {"config": config.model_dump(exclude={"cluster", "store", "refresh"})}
+    return {"config": config.model_dump(exclude={"cluster", "store", "refresh", "integrity"})}
 
 
 def run(context: StageContext) -> StageResult:
     inputs = context.inputs
     found, best = inputs.manifests(), inputs.best_seed
     method = inputs.evaluation.open().method(seed_part(best))
-    pairs = method.pairs(TEST_PAIRS, ["score", "label"])
+    pairs = method.pairs(TEST_PAIRS, ["score", "label"], most_parts=SHOWN_PARTS)
     data = ReportData(
         name=context.config.name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -49,11 +53,12 @@ def run(context: StageContext) -> StageResult:
         calibration=found["evaluate"].details["calibration"][str(best)]["curve"],
         score_histogram=_histogram(found.get("score")),
         eigenvalues=_eigenvalues(found["encode"], len(context.config.encodings)),
-        outputs={name: str(inputs.ref(name).folder) for name in inputs},
+        outputs={name: inputs.ref(name).location for name in inputs},
         warnings=[text for manifest in found.values() for text in manifest.warnings],
     )
     html = build_report(data)
-    (context.folder / "report.html").write_text(html, encoding="utf-8")
+    with atomic_path(context.folder / "report.html") as temporary:
+        temporary.write_text(html, encoding="utf-8")
     return StageResult(counts={"bytes": len(html)})
 
 

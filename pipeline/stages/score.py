@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ from pipeline.config.result_sections import ScoreConfig
 from pipeline.run.progress import StageProgress
 from pipeline.run.stage import Stage, StageContext, StageResult
 from workers.artifact_ref import ArtifactRef
-from workers.task_map import Shard, TaskProgress
+from workers.shard import Shard
+from workers.task_map import TaskProgress
 from workers.tasks.score import ScoreRequest, ScoreResult, score_task
 
 
@@ -49,7 +51,7 @@ def run(context: StageContext) -> StageResult:
     groups = check_candidates(score, request.nodes)
     folder = context.folder
     shards = [
-        Shard(name, {"request": request, "groups": batch, "out": str(folder / f"{name}.parquet")})
+        Shard(name, {"request": request, "groups": batch, "out": folder / f"{name}.parquet"})
         for name, batch in _shards(groups, score.shard_rows)
     ]
     progress = _RowProgress(context.progress, folder, sum(group.rows for group in groups))
@@ -92,14 +94,18 @@ def check_candidates(score: ScoreConfig, nodes: ArtifactRef[NodeIds]) -> list[Ro
             what=f"the ids in {score.candidates} and the graph's", found=kind, needed=needed
         )
     for file in found:
-        names = open_parquet(file).schema_arrow.names
-        for name in score_columns(score).added:
-            if name in names:
-                raise InputError(
-                    f"{file} has a column {name!r} already, the output needs that name; "
-                    "rename or drop it"
-                )
+        require_free_names(file, open_parquet(file).schema_arrow.names, score_columns(score).added)
     return groups
+
+
+def require_free_names(file: str, names: Sequence[str], added: Sequence[str]) -> None:
+    """Refuse candidates that have a column which the output adds."""
+    for name in added:
+        if name in names:
+            raise InputError(
+                f"{file} has a column {name!r} already, the output needs that name; rename or "
+                "drop it"
+            )
 
 
 def _shards(groups: list[RowGroup], rows: int) -> list[tuple[str, list[RowGroup]]]:

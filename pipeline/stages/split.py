@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from peg_core.graph.graph_store import GraphSize
 from peg_core.splits.split_store import SplitStore
+from peg_core.splits.split_work import SplitWork
+from peg_core.storage.stored_path import is_there, remove
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
-from workers.task_map import Shard
-from workers.tasks.split import SplitRequest, split_task
+from pipeline.stages.range_split import RangeSplit
+from workers.artifact_ref import ArtifactRef
+from workers.shard import Shard
+from workers.task_map import Result
+from workers.tasks.split import SplitRequest, TieResult, split_task, tie_task
+from workers.tasks.split_ranges import RangeRequest
+
+# The shard whose marker holds the counts.
+SPLIT = "split"
+# Entries of a graph that one task looks at; a graph with no more of them is split by one. Fixed:
+# how a graph is split does not depend on the cluster.
+ENTRIES_PER_TASK = 2**24
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -27,7 +41,7 @@ def files(config: PipelineConfig) -> dict[str, str]:
 
 
 def run(context: StageContext) -> StageResult:
-    split = context.config.split
+    split, graph = context.config.split, context.config.graph
     request = SplitRequest(
         by=split.by,
         valid=split.valid,
@@ -36,13 +50,48 @@ def run(context: StageContext) -> StageResult:
         seed=split.seed,
         given_links={"valid": split.valid_edges, "test": split.test_edges},
         given_negatives={"valid": split.valid_negatives, "test": split.test_negatives},
-        columns=(context.config.graph.source, context.config.graph.target),
+        columns=(graph.source, graph.target),
         graph=context.inputs.graph,
         out=context.out.at(SplitStore),
     )
-    shard = Shard("split", {"request": request})
-    (counts,) = context.map(split_task, [shard], note="splitting")
-    return StageResult(counts=counts)
+    if 2 * request.graph.at(GraphSize).open().num_edges > ENTRIES_PER_TASK:
+        split_by_ranges(context, request)
+    # a graph that is split by now has its marker
+    (counts,) = context.map(split_task, [Shard(SPLIT, {"request": request})], note="splitting")
+    ties: list[TieResult] = []
+    if split.by == "time":
+        shards = [
+            Shard(f"tie-{newer}", {"request": request, "older": older, "newer": newer})
+            for older, newer in (("train", "valid"), ("valid", "test"))
+        ]
+        ties = context.map(tie_task, shards, note="looking for ties")
+    return StageResult(counts=counts, warnings=tie_warnings(ties))
+
+
+def split_by_ranges(context: StageContext, request: SplitRequest) -> None:
+    """Split a large graph by many tasks, and leave the marker of the one that would do it all."""
+    if is_there(context.tasks.markers / f"{SPLIT}.json"):
+        return
+    work = context.folder / "work"
+
+    def run_map(task: Callable[..., Result], shards: Sequence[Shard], step: str) -> list[Result]:
+        return context.map(task, shards, note=step, markers=work / "done" / step)
+
+    ranges = RangeRequest(request, ArtifactRef.of_folder(work, SplitWork))
+    context.tasks.mark(SPLIT, RangeSplit(ranges, run_map, ENTRIES_PER_TASK).run())
+    remove(work)
+
+
+def tie_warnings(ties: Sequence[TieResult]) -> list[str]:
+    """Boundaries of a split by time that fall between edges of one time."""
+    return [
+        f"{tie['in_older'] + tie['in_newer']:,} edges have the time {tie['time']}, on which the "
+        f"split between {tie['older']} and {tie['newer']} falls: {tie['in_newer']:,} of them, "
+        f"drawn by lot, are in {tie['newer']}; change `split.valid` or `split.test`, or give "
+        "finer times"
+        for tie in ties
+        if tie["time"] is not None
+    ]
 
 
 STAGE = Stage("split", 3, ("ingest",), settings, run, files)

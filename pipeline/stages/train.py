@@ -16,8 +16,14 @@ from peg_core.models import MODELS
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.features import kind_of
-from workers.task_map import Shard
-from workers.tasks.train import TrainInputs, TrainRequest, TrainResources, TrainResult, train_task
+from workers.shard import Shard
+from workers.tasks.train import (
+    TrainInputs,
+    TrainRequest,
+    TrainResult,
+    train_task,
+)
+from workers.tasks.train_resources import TrainResources, task_resources
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -36,6 +42,7 @@ def run(context: StageContext) -> StageResult:
         train_task,
         [Shard(seed_part(request.seed), {"request": request}) for request in requests],
         on_progress=lambda _: context.progress.update(*_progress(models, epochs)),
+        **task_resources(_resources(context.config)),
     )
     _write_epochs(context.out.at(Training).open(), results)
     recipe = _recipe(context)
@@ -50,7 +57,28 @@ def run(context: StageContext) -> StageResult:
             "parameters": best["parameters"],
         },
         details={"best_seed": best["seed"], "models": [_without_history(r) for r in results]},
+        warnings=_lost_checkpoints(models, results) + _missing_gpus(context.config, results),
     )
+
+
+def _missing_gpus(config: PipelineConfig, results: Sequence[TrainResult]) -> list[str]:
+    """What was trained on CPUs although GPUs were reserved for it."""
+    gpus = config.cluster.gpus_per_worker
+    if not gpus or all(result.get("device") != "cpu" for result in results):
+        return []
+    return [
+        f"trained on CPUs although `cluster.gpus_per_worker` is {gpus:g}: torch sees no GPU there; "
+        "install a CUDA build of torch on the machines that have one"
+    ]
+
+
+def _lost_checkpoints(models: Sequence[TrainedModel], results: Sequence[TrainResult]) -> list[str]:
+    """What an interrupted training left and what is not what it wrote."""
+    return [
+        f"{model.checkpoint_file} is damaged: this training began again from its first epoch"
+        for model, result in zip(models, results, strict=True)
+        if result.get("lost_checkpoint")
+    ]
 
 
 def seeds_of(config: PipelineConfig) -> list[int]:
@@ -73,14 +101,19 @@ def _request(context: StageContext, seed: int) -> TrainRequest:
         model=config.model.settings(),
         optimisation=config.train.optimisation(),
         sampling=config.train.sampling(),
-        resources=TrainResources(
-            workers=config.cluster.train_workers,
-            cpus_per_worker=config.cluster.cpus_per_worker,
-            gpus_per_worker=config.cluster.gpus_per_worker,
-            retries=config.cluster.retries,
-            checkpoint_every=config.train.checkpoint_every,
-            checkpoint_steps=config.train.checkpoint_steps,
-        ),
+        resources=_resources(config),
+    )
+
+
+def _resources(config: PipelineConfig) -> TrainResources:
+    return TrainResources(
+        workers=config.cluster.train_workers,
+        cpus_per_worker=config.cluster.cpus_per_worker,
+        gpus_per_worker=config.cluster.gpus_per_worker,
+        retries=config.cluster.retries,
+        checkpoint_every=config.train.checkpoint_every,
+        checkpoint_steps=config.train.checkpoint_steps,
+        memory_bytes=config.cluster.task_memory,
     )
 
 
@@ -130,7 +163,8 @@ def _write_epochs(training: Training, results: list[TrainResult]) -> None:
 
 
 def _without_history(result: TrainResult) -> dict[str, Any]:
-    return {key: value for key, value in result.items() if key != "history"}
+    left_out = ("history", "lost_checkpoint")
+    return {key: value for key, value in result.items() if key not in left_out}
 
 
 STAGE = Stage("train", 1, ("features", "split", "encode"), settings, run)

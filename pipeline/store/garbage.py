@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peg_core.artifacts.manifest import Manifest
+from peg_core.storage.object_storage import Storage
 from pipeline.config.loading import load_config
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.job_submission import absolute_locations
@@ -15,8 +16,7 @@ from pipeline.run.refresh import artifacts_in_use
 from pipeline.run.runner import plan_run
 from pipeline.schedule.schedule import Schedule
 from pipeline.stages import STAGES
-from pipeline.store.local_store import AnyStore, open_store
-from pipeline.store.object_storage import Storage
+from pipeline.store.local_store import DAMAGED, AnyStore, open_store
 
 Name = tuple[str, str]  # stage, fingerprint
 
@@ -75,6 +75,9 @@ def list_artifacts(
             size = sum(file.bytes for file in storage.files(f"{stage}/{fingerprint}"))
             finished = manifest.finished if manifest is not None else None
             found.append(StoredArtifact(stage, fingerprint, size, finished, needed))
+    for folder in storage.folders(DAMAGED):
+        size = sum(file.bytes for file in storage.files(f"{DAMAGED}/{folder}"))
+        found.append(StoredArtifact(DAMAGED, folder, size, None, None))
     return found
 
 

@@ -128,7 +128,7 @@ def test_small_parts_give_the_same_metrics(evaluated, monkeypatch):
         )
     )
     negatives = negative_tasks.NegativesRequest(graph, split, 40, config.split.seed, out)
-    for part in range(negative_tasks.write_anchors(negatives)):
+    for part in range(negative_tasks.anchors_task(negatives)["parts"]):
         negative_tasks.hard_negatives_task(negatives, part)
     method = evaluate_tasks.MethodRequest(
         graph=split.at(GraphStore, TRAIN_GRAPH),

@@ -154,9 +154,9 @@ def test_an_added_file_is_read_alone_and_equals_a_full_ingest(
 
     run_ingest(config, tmp_path / "whole", cluster)
     whole, whole_ids = GraphStore.open(tmp_path / "whole"), NodeIds.open(tmp_path / "whole")
-    place = whole_ids.lookup(ids.values)
+    rows = whole_ids.lookup(ids.values)
     grown = GraphStore.open(store / "current" / "ingest").adjacency(np.float64).toarray()
-    expected = whole.adjacency(np.float64).toarray()[np.ix_(place, place)]
+    expected = whole.adjacency(np.float64).toarray()[np.ix_(rows, rows)]
     np.testing.assert_allclose(grown, expected, rtol=1e-6)
 
 

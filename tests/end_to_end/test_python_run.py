@@ -49,5 +49,3 @@ def test_artifacts_of_a_run_belong_together(run):
 def test_a_folder_without_a_run_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no run"):
         Run.open(tmp_path)
-    with pytest.raises(InputError, match="a run is opened from a folder"):
-        Run.open("s3://bucket/runs")

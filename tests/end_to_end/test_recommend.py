@@ -18,7 +18,7 @@ from pipeline.cli.app import cli
 from pipeline.config.result_sections import RecommendConfig
 from pipeline.run.plan import needed_stages
 from pipeline.run.runner import plan_run, run_pipeline
-from pipeline.stages import STAGES
+from pipeline.stages import STAGES, index
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -47,7 +47,7 @@ def exhaustive(current, nodes, top_k):
     everyone = np.arange(graph.num_nodes)
     rows = []
     for node in nodes:
-        new = everyone[(everyone != node) & ~np.isin(everyone, graph.neighbors(node))]
+        new = everyone[(everyone != node) & ~np.isin(everyone, graph.neighbours(node))]
         score = calibration.probabilities(scorer.logits(np.full(len(new), node), new))
         best = np.lexsort((new, -score))[:top_k]
         rows += [(node, rank, new[i], score[i]) for rank, i in enumerate(best, start=1)]
@@ -87,6 +87,21 @@ def test_few_candidates_find_most_and_say_how_many(cluster, shared_pipeline, dis
     joined = found.join(best, on="node", suffix="_needed")
     share = (joined["score"] >= joined["score_needed"] - 1e-6).mean()
     assert share == pytest.approx(recall["mean"], abs=0.1)
+
+
+def test_indexes_in_shards_and_fewer_bytes_lead_to_the_same_answer(
+    cluster, shared_pipeline, display, monkeypatch
+):
+    generous = {"top_k": 8, "nearby": 120, "nearest": 120, "measure_recall": 0}
+    manifests, current = recommend(with_recommend(shared_pipeline, **generous), display)
+    expected = outputs(current)
+    assert manifests["index"].details == {"dtype": "float32", "shards": 1}
+    monkeypatch.setattr(index, "ROWS_PER_SHARD", 50)
+    config = with_recommend(shared_pipeline, **generous, index_dtype="int8")
+    manifests, current = recommend(config, display)
+    assert manifests["index"].details == {"dtype": "int8", "shards": 3}
+    assert manifests["index"].counts["rows"] == 120
+    assert outputs(current).equals(expected)
 
 
 def test_lost_shards_are_redone_and_nothing_else(cluster, shared_pipeline, display):

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from peg_core.artifacts.manifest import Manifest
 from peg_core.artifacts.trained_model import TrainedModel
 from peg_core.errors import LeakFound
 from peg_core.graph.components import connected_components
@@ -102,6 +103,7 @@ def test_a_test_edge_in_the_training_graph_stops_the_run(cluster, small_pipeline
     )
     spoiled.save(split / "train_graph")
     np.save(split / "entry_folds.npy", np.zeros(len(spoiled.indices), np.uint8))
+    Manifest.require(split).sealed(split).write(split)  # as if the stage itself had made it so
     with pytest.raises(LeakFound, match="1 test link"):
         run_pipeline(small_pipeline, display, forced={"encode"})
 

@@ -1,7 +1,13 @@
 """Training as the pipeline runs it: samples, several workers, several splits."""
 
+import json
+import os
+import secrets
 import shutil
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -52,12 +58,50 @@ def test_every_model_trains_on_samples_to_an_evaluation(cluster, small_pipeline,
     assert epochs["epoch"].to_list() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("workers", [2, (1, 2)])
-def test_two_workers_train_one_model(cluster, small_pipeline, display, workers):
-    config = with_training(small_pipeline, workers=workers, epochs=3)
+def test_two_workers_train_one_model(cluster, small_pipeline, display):
+    config = with_training(small_pipeline, workers=(1, 2), epochs=3)
     manifests = run_pipeline(config, display)
     assert manifests["train"].counts["epochs"] == 3
     assert manifests["evaluate"].counts["test_auc"] > 0.6
+
+
+# Ray schedules GPUs that it was told of, torch computes on the CPU.
+ON_TWO_GPUS = """
+import sys
+from pathlib import Path
+
+import ray
+from rich.console import Console
+
+from pipeline.config.loading import load_config
+from pipeline.run.progress import RunDisplay
+from pipeline.run.runner import run_pipeline
+
+ray.init(address="local", num_cpus=3, num_gpus=2, log_to_driver=False, _temp_dir=sys.argv[2])
+run_pipeline(load_config(Path(sys.argv[1])), RunDisplay(Console(quiet=True)))
+"""
+
+
+def test_workers_with_a_gpu_each_train_on_as_many_gpus(small_config, tmp_path):
+    """As configs/clusters/gpu_workers.yaml: whoever waits for the workers must hold no GPU."""
+    settings = yaml.safe_load(small_config.read_text())
+    settings["train"] |= {**SAMPLED, "epochs": 3, "accumulate": 2}
+    settings["cluster"] = {"workers": 2, "train_workers": 2, "gpus_per_worker": 1}
+    settings.pop("score")
+    small_config.write_text(yaml.safe_dump(settings))
+    # in the environment: Ray would write one to the home of whoever runs the tests
+    token = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
+    with tempfile.TemporaryDirectory(prefix="peg-ray-", dir="/tmp") as folder:
+        subprocess.run(
+            [sys.executable, "-c", ON_TWO_GPUS, str(small_config), folder],
+            env={**os.environ, "CUDA_VISIBLE_DEVICES": "0,1", **token},
+            check=True,
+            timeout=300,
+        )
+    train = json.loads((tmp_path / "store/current/train/manifest.json").read_text())
+    assert train["counts"]["epochs"] == 3
+    assert train["counts"]["valid_auc"] > 0.5
+    assert "trained on CPUs although `cluster.gpus_per_worker` is 1" in train["warnings"][0]
 
 
 def test_a_training_killed_within_an_epoch_goes_on_at_its_step(

@@ -43,7 +43,7 @@ def pipeline(settings, tmp_path):
 
 
 @pytest.fixture
-def start(start_peg, pipeline, settings, tmp_path, ray_address):
+def start(ray_address, start_peg, pipeline, settings, tmp_path):
     """Starts the pipeline in a process of its own."""
     file = tmp_path / "small.yaml"
     file.write_text(yaml.safe_dump({**settings, "store": pipeline.store}))
@@ -141,12 +141,12 @@ def test_a_killed_training_worker_goes_on_from_its_checkpoint(pipeline, uninterr
     process = start()
     wait_for(lambda: list(store.glob("train/*/seed-0/checkpoint.safetensors")), process)
     for worker in psutil.Process().children(recursive=True):  # of this session's Ray
-        if "_run_shard" in worker.name():
+        if "run_shard" in worker.name():
             os.kill(worker.pid, signal.SIGKILL)
     finish(process)
     resumed, whole = (
-        [json.loads(p.read_text()) for p in place.glob("train/*/seed-0/training.json")]
-        for place in (store, uninterrupted)
+        [json.loads(p.read_text()) for p in folder.glob("train/*/seed-0/training.json")]
+        for folder in (store, uninterrupted)
     )
     assert len(resumed) == 1
     assert resumed == whole

@@ -48,8 +48,10 @@ class TwoNodes:
         self.worker = self._start()
 
     def run(self, config, store):
-        places = {"cluster.address": self.head.address, "store": store}
-        overrides = [item for key, value in places.items() for item in ("--set", f"{key}={value}")]
+        settings = {"cluster.address": self.head.address, "store": store}
+        overrides = [
+            item for key, value in settings.items() for item in ("--set", f"{key}={value}")
+        ]
         return self._launcher.start("run", config, *overrides)
 
     def close(self):
@@ -180,8 +182,8 @@ def test_a_node_lost_in_training_costs_at_most_the_epochs_since_the_checkpoint(
     assert min(epochs) >= saved - 1  # epochs count from 0
     assert json.loads((folder / "manifest.json").read_text())["metrics"]["retries"] >= 1
     resumed, whole = (
-        json.loads(next(place.glob("train/*/seed-0/training.json")).read_text())
-        for place in (store, uninterrupted[1])
+        json.loads(next(folder.glob("train/*/seed-0/training.json")).read_text())
+        for folder in (store, uninterrupted[1])
     )
     assert [row["epoch"] for row in resumed["history"]] == [
         row["epoch"] for row in whole["history"]

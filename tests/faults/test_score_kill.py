@@ -31,8 +31,8 @@ def candidates(trained_run, tmp_path_factory):
 
 
 def arguments(config, candidates, out, *more):
-    places = ["--run", config, "--candidates", candidates, "--out", out]
-    return ["score", *map(str, [*places, "--shard-rows", SHARD_ROWS, *more])]
+    options = ["--run", config, "--candidates", candidates, "--out", out]
+    return ["score", *map(str, [*options, "--shard-rows", SHARD_ROWS, *more])]
 
 
 def scored_here(config, candidates, out):
@@ -57,7 +57,7 @@ def shard_workers():
     found = []
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
-            found += [process] if "_run_shard" in process.name() else []
+            found += [process] if "run_shard" in process.name() else []
     return found
 
 

@@ -10,9 +10,11 @@ from datetime import UTC, datetime
 
 import polars as pl
 import pytest
+import requests
 import yaml
 from click.testing import CliRunner
 
+from peg_core.errors import ConfigError
 from pipeline.cli.app import cli
 from pipeline.schedule.daemon import ScheduleDaemon
 from pipeline.schedule.schedule_store import ScheduleStore
@@ -94,8 +96,16 @@ def test_a_stopped_job_is_refused_under_its_id_and_goes_on_under_another(small_c
 def test_a_scheduled_job_is_submitted_once_and_its_end_is_seen(small_config, ray_head):
     """The edges are missing, so that the job ends soon."""
     (small_config.parent / "edges.parquet").unlink()
-    schedule = ["schedule", "add", small_config, "--every", "1h", "--address", ray_head.dashboard]
-    assert peg(*schedule).exit_code == 0
+    cluster = small_config.with_name("cluster.yaml")
+    cluster.write_text("cluster: {workers: 3}")
+    schedule = [
+        "schedule", "add", small_config, "--every", "1h", "--address", ray_head.dashboard,
+        "--cluster", cluster, "--env", "CHOSEN=here", "--driver-cpus", "0.5",
+        "--driver-memory", "100MB",
+    ]  # fmt: skip
+    with pytest.raises(ConfigError, match=r"`graph.edges` \(not found here\).* --shared-paths"):
+        peg(*schedule)
+    assert peg(*schedule, "--shared-paths").exit_code == 0
     store = ScheduleStore(str(small_config.parent / "store"))
     daemon = ScheduleDaemon(store)
     tick = daemon.ask(Tick.of(store.get("small"), datetime.now(UTC), store.store, kind="manual"))
@@ -113,8 +123,15 @@ def test_a_scheduled_job_is_submitted_once_and_its_end_is_seen(small_config, ray
     wait_until(is_finished, "the end of the job")
     [ended] = store.ticks()
     assert (ended.state, ended.exit_code, ended.attempt) == (TickState.FAILED, 1, 1)
-    jobs = [job.submission_id for job in JobClient(ray_head.dashboard).jobs()]
-    assert [name for name in jobs if name.startswith(f"small-{tick.due}")] == [tick.submission_id]
+    jobs = JobClient(ray_head.dashboard).jobs()
+    [job] = [job for job in jobs if job.submission_id.startswith(f"small-{tick.due}")]
+    assert job.submission_id == tick.submission_id
+    assert "cluster.workers=3" in job.entrypoint
+    asked = requests.get(
+        f"{ray_head.dashboard}/api/jobs/{job.submission_id}",
+        headers={"Authorization": f"Bearer {ray_head.environment['RAY_AUTH_TOKEN']}"},
+    ).json()
+    assert asked["runtime_env"]["env_vars"]["CHOSEN"] == "here"
 
 
 def test_a_job_that_fails_gives_its_exit_code(small_config, ray_head):
@@ -122,10 +139,11 @@ def test_a_job_that_fails_gives_its_exit_code(small_config, ray_head):
     settings["graph"]["edges"] = str(small_config.parent / "nothing.parquet")
     small_config.write_text(yaml.safe_dump(settings))
     done = subprocess.run(
-        [sys.executable, "-m", "pipeline", "submit", small_config, "--address", ray_head.dashboard],
+        [sys.executable, "-m", "pipeline", "submit", small_config, "--shared-paths",
+         "--address", ray_head.dashboard],
         capture_output=True,
         text=True,
-    )
+    )  # fmt: skip
     assert done.returncode == 1
     assert "no Parquet file at" in done.stdout
     status = peg("jobs", "status", done.stdout.split()[0], "--address", ray_head.dashboard)

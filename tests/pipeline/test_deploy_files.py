@@ -1,5 +1,8 @@
 """The files under configs/ are what the code reads and writes today."""
 
+import copy
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -7,6 +10,7 @@ import yaml
 
 from peg_core.errors import ConfigError
 from pipeline.config.loading import load_config
+from pipeline.run.job_submission import local_locations
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 CLUSTERS = sorted((CONFIGS / "clusters").glob("*.yaml"))
@@ -52,9 +56,82 @@ def test_mistakes_in_a_cluster_file_are_reported_with_their_line(tmp_path, text,
         load_config(CONFIGS / "quickstart.yaml", cluster_file=file)
 
 
-def test_ray_jobs_keep_their_work_off_the_cluster():
-    for name, kind in (("rayjob", "RayJob"), ("raycronjob", "RayCronJob"), ("cronjob", "CronJob")):
-        objects = list(yaml.safe_load_all((CONFIGS / "deploy" / f"{name}.yaml").read_text()))
-        assert objects[-1]["kind"] == kind
-        [config] = [item for item in objects if item["kind"] == "ConfigMap"]
-        assert yaml.safe_load(config["data"]["pipeline.yaml"])["store"].startswith("/data/")
+def ray_jobs():
+    """The configuration and the specification of the RayJob in every file."""
+    for file in sorted((CONFIGS / "deploy").glob("*.yaml")):
+        objects = list(yaml.safe_load_all(file.read_text()))
+        [settings] = [item for item in objects if item["kind"] == "ConfigMap"]
+        last, data = objects[-1], settings["data"]
+        if last["kind"] == "CronJob":
+            specification = json.loads(data["rayjob.json"])["spec"]
+        elif last["kind"] == "RayCronJob":
+            specification = last["spec"]["jobTemplate"]
+        else:
+            specification = last["spec"]
+        yield pytest.param(data["pipeline.yaml"], specification, id=file.stem)
+
+
+@pytest.mark.parametrize(("text", "job"), ray_jobs())
+def test_ray_jobs_keep_their_work_off_the_cluster_and_share_no_disk(text, job, tmp_path):
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(text)
+    config = load_config(file)
+    assert config.store.startswith("s3://")
+    assert local_locations(config) == {}
+    cluster = job["rayClusterSpec"]
+    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+        spec = group["template"]["spec"]
+        volumes = {volume.pop("name"): volume for volume in copy.deepcopy(spec["volumes"])}
+        assert not [name for name, kind in volumes.items() if "persistentVolumeClaim" in kind]
+        [container] = spec["containers"]
+        [cache] = [item["value"] for item in container["env"] if item["name"] == "PEG_CACHE_DIR"]
+        [mount] = [item for item in container["volumeMounts"] if item["mountPath"] == cache]
+        assert volumes[mount["name"]] == {"emptyDir": {}}
+
+
+@pytest.mark.parametrize(("text", "job"), ray_jobs())
+def test_workers_come_and_go_with_the_tasks(text, job):
+    cluster = job["rayClusterSpec"]
+    assert cluster["enableInTreeAutoscaling"] is True
+    # the head runs no tasks: one of the groups must always be there to ask for more
+    assert cluster["headGroupSpec"]["rayStartParams"] == {"num-cpus": "0"}
+    groups = cluster["workerGroupSpecs"]
+    assert sum(group["minReplicas"] for group in groups) >= 1
+    settings = yaml.safe_load(text)["cluster"]
+    for group in groups:
+        assert group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
+        [container] = group["template"]["spec"]["containers"]
+        # a restarted task must find a CPU beside the one that it replaces
+        assert int(container["resources"]["limits"]["cpu"]) > settings["cpus_per_worker"]
+    assert max(group["maxReplicas"] for group in groups) == settings["workers"]
+
+
+def test_only_workers_that_may_have_a_gpu_wait_for_one():
+    [(text, job)] = [item.values for item in ray_jobs() if item.id == "rayjob_gpu"]
+    assert yaml.safe_load(text)["cluster"]["gpus_per_worker"] == 1
+    with_gpu = {
+        group["groupName"]: "tolerations" in group["template"]["spec"]
+        for group in job["rayClusterSpec"]["workerGroupSpecs"]
+        if "nvidia.com/gpu" in group["template"]["spec"]["containers"][0]["resources"]["limits"]
+    }
+    assert with_gpu == {"gpu-workers": True}
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "Dockerfile.gpu"])
+def test_images_install_torch_first_and_alone(name):
+    text = (CONFIGS / "deploy" / name).read_text()
+    installs = [line for line in text.replace("\\\n", " ").splitlines() if "pip install" in line]
+    assert len(installs) == 2
+    assert "^torch==" in installs[0]
+    assert "constraints.txt ." in installs[1]
+    # what the packages need is copied, and nothing that does not exist
+    copied = [word for line in re.findall(r"^COPY (.*)", text, re.MULTILINE)
+              for word in line.split()[:-1]]  # fmt: skip
+    assert {"peg_core", "workers", "pipeline", "pyproject.toml"} <= set(copied)
+    assert all((CONFIGS.parent / word).exists() for word in copied)
+
+
+def test_the_gpu_image_and_its_torch_follow_one_argument():
+    text = (CONFIGS / "deploy" / "Dockerfile.gpu").read_text()
+    assert "FROM nvidia/cuda:${CUDA}" in text
+    assert 'whl/cu$(echo "${CUDA}" | tr -d .)' in text

@@ -6,6 +6,7 @@ import numpy as np
 from peg_core.artifacts.positions import Positions
 from peg_core.graph.graph_store import GraphStore
 from peg_core.splits.split_store import TRAIN_GRAPH, SplitStore
+from peg_core.storage.mirror import Attempt
 from pipeline.store.local_store import ArtifactStore
 from workers.artifact_ref import ArtifactFolder, ArtifactRef
 
@@ -34,8 +35,15 @@ def test_a_store_named_by_a_relative_path_means_one_folder_everywhere(tmp_path, 
     assert ref.folder == tmp_path / "store" / "train" / "f"
 
 
-def test_an_object_store_is_read_where_the_run_keeps_its_artifacts(tmp_path):
-    url = "s3://bucket/runs"
-    ref = ArtifactRef(url, "train", "f", ArtifactFolder, cache=str(tmp_path))
-    assert ref.folder == tmp_path / "train" / "f"
-    assert ref.at(ArtifactFolder, "seed-0").folder == tmp_path / "train" / "f" / "seed-0"
+def test_an_artifact_of_an_object_store_lies_in_the_cache_of_the_machine(tmp_path, monkeypatch):
+    attempt = Attempt("s3://bucket/runs", "train/f", "token", finished=True, run="run")
+    ref = ArtifactRef("s3://bucket/runs", "train", "f", ArtifactFolder, attempt=attempt)
+    sent = pickle.dumps(ref)
+    for machine in ("a", "b"):
+        monkeypatch.setenv("PEG_CACHE_DIR", str(tmp_path / machine))
+        part = pickle.loads(sent).at(ArtifactFolder, "seed-0")
+        assert str(part.folder).startswith(str(tmp_path / machine))
+        assert part.folder.parent.parent.name == "f"
+        assert part.location == "s3://bucket/runs/train/f/seed-0"
+        inner = ArtifactRef.of_folder(part.folder / "inner", ArtifactFolder)
+        assert inner.folder == part.folder / "inner"

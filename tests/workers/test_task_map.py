@@ -12,7 +12,8 @@ import ray
 from peg_core.errors import InputError, PegError
 from workers.cluster import Cluster
 from workers.cluster_settings import ClusterSettings
-from workers.task_map import Shard, TaskMap
+from workers.shard import Shard
+from workers.task_map import TaskMap
 
 pytestmark = pytest.mark.ray
 

@@ -21,6 +21,7 @@ from peg_core.encoding.spectral.normalised_operator import NormalisedOperator, r
 from peg_core.graph.graph_store import FloatArray, GraphStore
 from peg_core.kernels.thread_spans import one_blas_thread
 from peg_core.random_streams import random_stream
+from peg_core.storage.shared_array import read_rows, write_rows
 from workers.artifact_ref import ArtifactRef
 from workers.distributed_encoding.graph_parts import GraphParts
 from workers.distributed_encoding.tiled_matrix import TiledMatrix, join_rows
@@ -176,6 +177,7 @@ def place_task(
     large: ColumnPlan,
     rest: ColumnPlan,
     unit_rows: bool,
+    dimensions: int,
     out: Path,
 ) -> dict[str, Any]:
     """Write the positions of a range of nodes into the file of all positions.
@@ -186,28 +188,25 @@ def place_task(
         chunk: Number of the range of nodes.
         large, rest: Which columns of the two parts are used.
         unit_rows: Scale every position to length 1.
+        dimensions: Of the positions.
         out: An ``.npy`` file of zeros, [num_nodes, dimensions], float32.
     """
     start, stop = parts.node_bounds[chunk : chunk + 2]
-    positions = np.load(out, mmap_mode="r")
-    block = np.zeros((stop - start, positions.shape[1]), dtype=np.float32)
+    block = np.zeros((stop - start, dimensions), dtype=np.float32)
     if large.target:
         nodes = _nodes(parts.folder / "large-nodes.npy", parts.large_bounds, chunk) - start
         block[np.ix_(nodes, np.array(large.target))] = _large_columns(parts, vectors, chunk, large)
     if rest.target:
         nodes = _nodes(parts.folder / "rest-nodes.npy", parts.rest_bounds, chunk) - start
         rows = slice(*parts.rest_bounds[chunk : chunk + 2])
-        smaller = np.load(parts.folder / "rest-vectors.npy", mmap_mode="r")
-        values = smaller[rows][:, list(rest.source)] * np.array(rest.factor, dtype=np.float32)
+        smaller = read_rows(parts.folder / "rest-vectors.npy", rows.start, rows.stop)
+        values = smaller[:, list(rest.source)] * np.array(rest.factor, dtype=np.float32)
         # both parts may fill a column, each at its own nodes
         block[np.ix_(nodes, np.array(rest.target))] = values
     if unit_rows:
         length = np.linalg.norm(block, axis=1, keepdims=True)
         np.divide(block, length, out=block, where=length > 0)
-    # no shared mapping: two machines may write to the same page
-    with out.open("r+b") as file:
-        file.seek(positions.offset + start * block.shape[1] * block.itemsize)
-        file.write(block.tobytes())
+    write_rows(out, start, block)
     return {}
 
 

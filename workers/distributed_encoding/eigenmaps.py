@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,20 +9,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.atomic_file import atomic_path
 from peg_core.encoding.laplacian_eigenmaps import AUTO, LaplacianEigenmaps
 from peg_core.encoding.spectral.chebyshev_subspace import OVERSAMPLING
 from peg_core.encoding.spectral.eigengap import choose_dimensions
 from peg_core.encoding.spectral.solver import FLOAT32_TOLERANCE
 from peg_core.encoding.spectral.spectrum import Spectrum
-from peg_core.mapped_array import new_mapped_array
+from peg_core.storage.shared_array import create_array
 from workers.cluster_settings import ClusterSettings
 from workers.distributed_encoding.eigenmap_tasks import ColumnPlan, place_task
 from workers.distributed_encoding.encoding_steps import EncodingSteps
 from workers.distributed_encoding.graph_parts import GraphParts, RestResult, prepare_task, widest
 from workers.distributed_encoding.subspace_iteration import IterationState, SubspaceIteration
 from workers.distributed_encoding.tiled_matrix import TiledMatrix, TileLayout
-from workers.task_map import Shard, TaskMap
+from workers.shard import Shard
+from workers.task_map import TaskMap
 from workers.tasks.encode import EncodeRequest, num_nodes
 
 NULL_VECTOR = -1
@@ -200,11 +199,7 @@ def _place(
     dimensions: int,
 ) -> None:
     """Write the positions range by range of nodes."""
-    file, out = steps.work / "positions.npy", steps.request.file
-    if not (file.exists() or out.exists()):
-        with atomic_path(file) as temporary:
-            shape = (parts.num_nodes, dimensions)
-            new_mapped_array(temporary, shape, np.float32)
+    create_array(steps.request.file, (parts.num_nodes, dimensions), np.float32)
     shared = encoder.components == "per_component"
     scale = encoder.choice("scale")
     own = vectors.layout.num_rows if shared else parts.num_nodes
@@ -217,14 +212,12 @@ def _place(
             columns.rest, columns.eigenvalues, nodes=own, scale="plain" if shared else scale
         ),
         "unit_rows": encoder.choice("rows") == "unit",
-        "out": file,
+        "dimensions": dimensions,
+        "out": steps.request.file,
     }
     chunks = range(len(parts.node_bounds) - 1)
     shards = [Shard(f"place-{chunk:05d}", {**arguments, "chunk": chunk}) for chunk in chunks]
     steps.map("positions", place_task, shards)
-    if file.exists():  # else a run that was killed here has moved it
-        out.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(file, out)
 
 
 def column_plan(

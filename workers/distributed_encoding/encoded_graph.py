@@ -8,14 +8,13 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from peg_core.atomic_file import atomic_path, write_array
+from peg_core.atomic_file import write_array
 from peg_core.encoding.parameter_checks import require_encodable
-from peg_core.graph.graph_store import FloatArray, GraphStore
-from peg_core.mapped_array import new_mapped_array
+from peg_core.graph.graph_store import GraphStore
 from peg_core.splits.split_store import NO_FOLD
 from workers.artifact_ref import ArtifactRef
 from workers.distributed_encoding.encoding_steps import EncodingSteps
-from workers.task_map import Shard
+from workers.shard import Shard
 from workers.tasks.encode import EncodeRequest, EncodeResult, open_graph
 
 
@@ -64,8 +63,8 @@ class EncodedGraph:
 
 
 def is_kept(request: EncodeRequest) -> bool:
-    """Whether the graph to encode is on disk; one without a fold is not."""
-    return request.split is None or request.fold == NO_FOLD
+    """Whether the graph to encode is on disk; one without a fold is only if it is large."""
+    return request.split is None or request.fold == NO_FOLD or request.fold_graph is not None
 
 
 def kept_graph(request: EncodeRequest, folder: Path) -> ArtifactRef[GraphStore]:
@@ -106,29 +105,3 @@ def keep_graph_task(request: EncodeRequest, folder: Path, rows: int, entries: in
         "bounds": np.unique([0, *inner.tolist(), graph.num_nodes]).tolist(),
         "volume": float(degrees.sum()),
     }
-
-
-def create_array(file: Path, shape: tuple[int, ...], kind: Any) -> None:
-    """An ``.npy`` file of zeros for tasks to write their ranges into."""
-    if file.exists():
-        return
-    with atomic_path(file) as temporary:
-        if 0 in shape:  # cannot be mapped
-            with temporary.open("wb") as out:
-                np.save(out, np.zeros(shape, dtype=kind))
-        else:
-            new_mapped_array(temporary, shape, kind)
-
-
-def write_range(file: Path, first: int, values: FloatArray | Any) -> None:
-    """Write rows from ``first`` on into an array file.
-
-    No shared mapping: two machines may write to the same page.
-    """
-    if len(values) == 0:
-        return
-    whole = np.load(file, mmap_mode="r")
-    own = np.ascontiguousarray(values, dtype=whole.dtype)
-    with file.open("r+b") as out:
-        out.seek(whole.offset + first * (own.nbytes // len(own)))
-        out.write(own.tobytes())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workers.task_map import Result, Shard, TaskMap, TaskProgress
+from peg_core.storage.stored_path import is_there, remove
+from workers.shard import Shard
+from workers.task_map import Result, TaskMap, TaskProgress
 from workers.tasks.encode import EncodeRequest, EncodeResult
 
 
@@ -29,7 +30,7 @@ class EncodingSteps:
     @property
     def is_done(self) -> bool:
         """Whether an earlier run finished the encoding."""
-        return (self.tasks.markers / f"{self.request.name}.json").exists()
+        return is_there(self.tasks.markers / f"{self.request.name}.json")
 
     def map(
         self,
@@ -61,4 +62,4 @@ class EncodingSteps:
 
     def leave(self) -> None:
         """Remove what the tasks left; without a mark the encoding is made by one task."""
-        shutil.rmtree(self.work)
+        remove(self.work)

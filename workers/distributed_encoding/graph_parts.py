@@ -12,10 +12,12 @@ import numpy.typing as npt
 from peg_core.atomic_file import write_array
 from peg_core.encoding.laplacian_eigenmaps import AUTO, LaplacianEigenmaps
 from peg_core.encoding.parameter_checks import WeightNotPositive
-from peg_core.encoding.spectral.component_spectra import induced_component
 from peg_core.encoding.spectral.solver import is_dense
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
+from peg_core.mapped_array import new_mapped_array
+from peg_core.splits.entry_chunk import entry_chunks
+from peg_core.storage.stored_path import remove
 from workers.artifact_ref import ArtifactRef
 from workers.distributed_encoding.encoded_graph import is_kept
 from workers.tasks.encode import EncodeRequest, open_graph
@@ -137,10 +139,10 @@ def prepare_task(
     if len(large) <= above or wanted == 0 or is_dense(len(large), wanted + extra):
         return {"distributed": False}
     rest = np.flatnonzero(~inside & (graph.degrees > 0)).astype(np.int64)
-    component = induced_component(graph, large)
-    reference = component_ref(request, folder, connected=component is graph)
+    reference = component_ref(request, folder, connected=len(large) == graph.num_nodes)
     if reference != request.message_graph:
-        component.save(reference.folder)
+        save_component(graph, large, reference.folder)
+    volume = float(reference.open().weighted_degrees.sum())
     cuts = [*range(0, graph.num_nodes, chunk_rows), graph.num_nodes]
     write_array(folder / "large-nodes.npy", large)
     write_array(folder / "rest-nodes.npy", rest)
@@ -152,7 +154,7 @@ def prepare_task(
         "node_bounds": cuts,
         "large_bounds": np.searchsorted(large, cuts).tolist(),
         "rest_bounds": np.searchsorted(rest, cuts).tolist(),
-        "volume": float(component.weighted_degrees.sum()),
+        "volume": volume,
         "wanted": wanted,
         "extra": extra,
         "counts": {
@@ -181,6 +183,33 @@ def component_ref(
     return ArtifactRef.of_folder(folder / "component", GraphStore)
 
 
+def save_component(graph: GraphStore, nodes: npt.NDArray[np.int64], folder: Path) -> None:
+    """Write one or more whole components as a graph; memory does not grow with the edges.
+
+    Args:
+        graph: All of it.
+        nodes: Of the components, ascending; they get the numbers 0, 1, ...
+        folder: Gets the arrays.
+    """
+    number = np.full(graph.num_nodes, -1, dtype=graph.indices.dtype)
+    number[nodes] = np.arange(len(nodes))
+    indptr = np.concatenate([[0], np.cumsum(graph.degrees[nodes])]).astype(np.int64)
+    write_array(folder / "indptr.npy", indptr)
+    shape = (int(indptr[-1]),)
+    indices = new_mapped_array(folder / "indices.npy", shape, graph.indices.dtype)
+    weights = None
+    if graph.weights is not None:
+        weights = new_mapped_array(folder / "weights.npy", shape, graph.weights.dtype)
+    first = 0
+    for chunk in entry_chunks(graph):
+        inside = number[chunk.rows] >= 0
+        last = first + int(np.count_nonzero(inside))
+        indices[first:last] = number[graph.indices[chunk.part][inside]]
+        if weights is not None and graph.weights is not None:
+            weights[first:last] = graph.weights[chunk.part][inside]
+        first = last
+
+
 def _solve_rest(
     encoder: LaplacianEigenmaps,
     graph: GraphStore,
@@ -191,7 +220,9 @@ def _solve_rest(
     """Eigenvectors of the smaller components, scaled only where each has its own scale."""
     if encoder.components == "largest" or len(nodes) == 0:
         return {"eigenvalues": [], "residuals": [], "solvers": [], "applications": 0}
-    spectrum = encoder.find_spectrum(induced_component(graph, nodes), seed=seed)
+    save_component(graph, nodes, folder / "rest")
+    spectrum = encoder.find_spectrum(GraphStore.open(folder / "rest"), seed=seed)
+    remove(folder / "rest")
     shared = encoder.components == "per_component"
     vectors = spectrum.scaled(encoder.choice("scale")) if shared else spectrum.vectors
     write_array(folder / "rest-vectors.npy", vectors)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,8 +19,10 @@ from peg_core.encoding.walks.randomised_svd import (
     num_columns,
 )
 from peg_core.graph.graph_store import index_dtype
+from peg_core.storage.shared_array import create_array
+from peg_core.storage.stored_path import remove
 from workers.distributed_encoding.eigenmap_tasks import draw_task, gram_task, rotate_task
-from workers.distributed_encoding.encoded_graph import EncodedGraph, create_array, keep_graph
+from workers.distributed_encoding.encoded_graph import EncodedGraph, keep_graph
 from workers.distributed_encoding.encoding_steps import EncodingSteps
 from workers.distributed_encoding.netsmf_tasks import (
     join_task,
@@ -33,7 +33,8 @@ from workers.distributed_encoding.netsmf_tasks import (
     sample_task,
 )
 from workers.distributed_encoding.tiled_matrix import TiledMatrix, TileLayout
-from workers.task_map import Result, Shard, TaskMap
+from workers.shard import Shard
+from workers.task_map import Result, TaskMap
 from workers.tasks.encode import EncodeRequest
 
 Array = npt.NDArray[np.float64]
@@ -120,14 +121,14 @@ class LargeNetsmf:
         merged = self._map(
             "merge", merge_task, kept.ranges, {**shared, "samples": samples, "folder": parts}
         )
-        shutil.rmtree(samples, ignore_errors=True)
+        remove(samples)
         firsts = np.cumsum([0, *(result["entries"] for result in merged)]).tolist()
         create_array(matrix / "indptr.npy", (kept.num_nodes + 1,), np.int64)
         create_array(matrix / "indices.npy", (firsts[-1],), index_dtype(kept.num_nodes))
         create_array(matrix / "weights.npy", (firsts[-1],), np.float32)
         joining = {**shared, "parts": parts, "matrix": matrix}
         self._map("join", join_task, kept.ranges, joining, each={"first": firsts[:-1]})
-        shutil.rmtree(parts, ignore_errors=True)
+        remove(parts)
         return int(firsts[-1])
 
     def factorise(self) -> tuple[Array, TiledMatrix]:
@@ -167,8 +168,8 @@ class LargeNetsmf:
         shared["kind"] = "float32"
         self._map(f"rotate-{number}", rotate_task, layout.chunks, shared, key="chunk")
         for name in ("product", "image"):
-            shutil.rmtree(folder / name, ignore_errors=True)
-        shutil.rmtree(self.work / f"round-{number - 1}" / "vectors", ignore_errors=True)
+            remove(folder / name)
+        remove(self.work / f"round-{number - 1}" / "vectors")
         values = np.load(found)
         return values, after
 
@@ -180,21 +181,18 @@ class LargeNetsmf:
             blocks = vectors.layout.blocks
             self._map("propagate", propagate_task, blocks, shared, key="block")
             vectors = smooth
-        file, out = self.work / "positions.npy", self.steps.request.file
-        if not out.exists():
-            create_array(file, (self.kept.num_nodes, self.encoder.dimensions), np.float32)
+        file, dimensions = self.steps.request.file, self.encoder.dimensions
+        create_array(file, (self.kept.num_nodes, dimensions), np.float32)
         shared = {
             "kept": self.kept,
             "table": vectors,
             "columns": tuple(chosen.tolist()),
             "factors": tuple(np.sqrt(np.abs(values[chosen])).tolist()),
             "rows": self.encoder.rows,
+            "dimensions": dimensions,
             "out": file,
         }
         self._map("place", place_task, vectors.layout.chunks, shared, key="chunk")
-        if file.exists():  # else a run that was killed here has moved it
-            out.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(file, out)
 
     def _map(
         self,

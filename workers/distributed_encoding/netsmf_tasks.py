@@ -21,8 +21,9 @@ from peg_core.encoding.walks.randomised_svd import SparseMatrix
 from peg_core.encoding.walks.spectral_propagation import propagate_block
 from peg_core.graph.graph_store import GraphStore
 from peg_core.kernels.thread_spans import one_blas_thread
+from peg_core.storage.shared_array import read_rows, write_rows
 from workers.artifact_ref import ArtifactRef
-from workers.distributed_encoding.encoded_graph import EncodedGraph, write_range
+from workers.distributed_encoding.encoded_graph import EncodedGraph
 from workers.distributed_encoding.tiled_matrix import TiledMatrix, join_rows
 
 
@@ -80,7 +81,7 @@ def merge_task(kept: EncodedGraph, number: int, samples: Path, folder: Path) -> 
         span = slice(bounds[number], bounds[number + 1])
         if span.start < span.stop:
             names = ("turned-rows", "turned-columns", "turned-values")
-            pieces = [np.load(others / f"{name}.npy", mmap_mode="r")[span] for name in names]
+            pieces = [read_rows(others / f"{name}.npy", span.start, span.stop) for name in names]
             own.append((pieces[0] - rows.start, pieces[1], pieces[2]))
     row, column, value = (np.concatenate(pieces) for pieces in zip(*own, strict=True))
     shape = (rows.stop - rows.start, kept.num_nodes)
@@ -107,9 +108,9 @@ def join_task(
     """Copy the rows of a range into the whole matrix, from entry ``first`` on."""
     home = range_folder(parts, number)
     indptr = np.load(home / "indptr.npy")
-    write_range(matrix / "indptr.npy", kept.rows(number).start + 1, first + indptr[1:])
-    write_range(matrix / "indices.npy", first, np.load(home / "indices.npy"))
-    write_range(matrix / "weights.npy", first, np.load(home / "values.npy"))
+    write_rows(matrix / "indptr.npy", kept.rows(number).start + 1, first + indptr[1:])
+    write_rows(matrix / "indices.npy", first, np.load(home / "indices.npy"))
+    write_rows(matrix / "weights.npy", first, np.load(home / "values.npy"))
     return {}
 
 
@@ -146,6 +147,7 @@ def place_task(
     columns: tuple[int, ...],
     factors: tuple[float, ...],
     rows: str,
+    dimensions: int,
     out: Path,
 ) -> dict[str, Any]:
     """Write the positions of a range of nodes into the file of all positions.
@@ -156,6 +158,7 @@ def place_task(
         chunk: Number of the range.
         columns, factors: Columns of the table that are used, and what they are multiplied with.
         rows: "unit" or "plain".
+        dimensions: Of the positions.
         out: An ``.npy`` file of zeros, [num_nodes, dimensions], float32.
     """
     own = kept.rows(chunk)
@@ -163,8 +166,7 @@ def place_task(
     block = join_rows(tiles, slice(None), np.float32)[:, list(columns)]
     block *= np.array(factors, dtype=np.float32)
     block *= np.load(kept.degrees, mmap_mode="r")[own, None] > 0
-    width = np.load(out, mmap_mode="r").shape[1]
-    padded = np.zeros((len(block), width), dtype=np.float32)
+    padded = np.zeros((len(block), dimensions), dtype=np.float32)
     padded[:, : len(columns)] = unit_rows(block) if rows == "unit" else block
-    write_range(out, own.start, padded)
+    write_rows(out, own.start, padded)
     return {}

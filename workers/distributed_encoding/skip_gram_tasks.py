@@ -7,7 +7,6 @@ the memory of every task: that is the limit of this method.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict
@@ -23,9 +22,11 @@ from peg_core.encoding.walks.skip_gram import Tables
 from peg_core.encoding.walks.walk_encoding import describe_training
 from peg_core.encoding.walks.walk_training import TrainingState, WalkTraining, start_tables
 from peg_core.graph.graph_store import FloatArray
+from peg_core.storage.stored_path import remove
 from workers.distributed_encoding.encoded_graph import EncodedGraph, keep_graph
 from workers.distributed_encoding.encoding_steps import EncodingSteps
-from workers.task_map import Result, Shard, TaskMap
+from workers.shard import Shard
+from workers.task_map import Result, TaskMap
 from workers.tasks.encode import EncodeRequest
 
 # Fixed, so that the result does not depend on the number of workers.
@@ -91,7 +92,7 @@ def encode_large_skip_gram(
         losses.append(float(np.mean([result["loss"] for result in trained])))
         run(f"mean-{number:03d}", mean_task, [{"work": work, "number": number, "shards": shards}])
         for old in [round_folder(work, number), *work.glob(f"shard-{number:03d}-*")]:
-            shutil.rmtree(old, ignore_errors=True)
+            remove(old)
     (placed,) = run("place", place_task, [{**shared, "losses": losses}])
     report = {**placed["report"], "distributed": True, "shards": shards}
     steps.finish(kept.result(report))

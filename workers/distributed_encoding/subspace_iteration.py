@@ -8,7 +8,6 @@ within one, finished shards have markers: a killed run goes on where it stopped.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from peg_core.encoding.spectral.chebyshev_subspace import MOST_ITERATIONS, STALL
 from peg_core.encoding.spectral.eigenpairs import residual_limits
 from peg_core.encoding.spectral.ritz_rotation import ritz_rotation
 from peg_core.graph.graph_store import GraphStore
+from peg_core.storage.stored_path import publish, remove
 from workers.artifact_ref import ArtifactRef
 from workers.distributed_encoding.eigenmap_tasks import (
     FilterResult,
@@ -34,7 +34,8 @@ from workers.distributed_encoding.eigenmap_tasks import (
 )
 from workers.distributed_encoding.encoding_steps import EncodingSteps
 from workers.distributed_encoding.tiled_matrix import TiledMatrix, TileLayout
-from workers.task_map import Result, Shard
+from workers.shard import Shard
+from workers.task_map import Result
 
 # Locked columns are no longer corrected, and their errors show in the others' residuals.
 LOCKED_BELOW = 0.3
@@ -109,6 +110,7 @@ class SubspaceIteration:
         while not state.finished:
             state = self._advance(state)
             write_json(file, asdict(state))
+            publish([file])  # before that from which another machine would go on is gone
             self._remove_old(state)
         return state
 
@@ -272,9 +274,9 @@ class SubspaceIteration:
             folder = self._folder(number)
             kept = [block for block, home in enumerate(state.homes) if home == number]
             if not kept:
-                shutil.rmtree(folder, ignore_errors=True)
+                remove(folder)
                 continue
             for name in ("filtered", "image", "sums"):
-                shutil.rmtree(folder / name, ignore_errors=True)
+                remove(folder / name)
             for block in set(self.layout.blocks) - set(kept):
-                shutil.rmtree(folder / "vectors" / f"block-{block:03d}", ignore_errors=True)
+                remove(folder / "vectors" / f"block-{block:03d}")

@@ -29,12 +29,9 @@ RECONNECTS = 30
 RECONNECT_SECONDS = 2.0
 # Ray lets these overrule an address that is given, and a job would go to another cluster.
 ADDRESS_VARIABLES = ("RAY_API_SERVER_ADDRESS", "RAY_ADDRESS")
-# They report every upload and every closed connection; the commands say what matters.
-CHATTY = (
-    "ray.dashboard.modules.job.sdk",
-    "ray.dashboard.modules.dashboard_sdk",
-    "ray._private.runtime_env.packaging",
-)
+# They report every upload and every closed connection; the commands say what matters. Two of
+# Ray's loggers have a level of their own.
+CHATTY = ("ray", "ray.dashboard.modules.job.sdk", "ray.dashboard.modules.dashboard_sdk")
 
 
 class JobServerUnreachable(PegError):
@@ -117,19 +114,12 @@ class JobClient:
         existing = self.find(request.submission_id)
         if existing is not None:
             raise JobExists.of(existing)
-        environment: dict[str, Any] = {
-            "working_dir": str(request.working_dir),
-            "excludes": list(request.excludes),
-            "env_vars": dict(request.environment),
-        }
-        if request.packages:
-            environment["py_modules"] = [str(package) for package in request.packages]
         try:
             with self._told():
                 self._client.submit_job(
                     submission_id=request.submission_id,
                     entrypoint=request.entrypoint,
-                    runtime_env=environment,
+                    runtime_env=request.runtime_environment(),
                     metadata=dict(request.metadata),
                     entrypoint_num_cpus=request.driver_cpus,
                     entrypoint_memory=request.driver_memory_bytes,

@@ -10,6 +10,7 @@ from typing import Self
 
 from peg_core.errors import PegError
 
+MODE = "RAY_AUTH_MODE"
 TOKEN = "RAY_AUTH_TOKEN"
 TOKEN_PATH = "RAY_AUTH_TOKEN_PATH"
 DEFAULT_FILE = Path(".ray") / "auth_token"

@@ -12,18 +12,20 @@ from peg_core.atomic_file import atomic_path
 from peg_core.graph.node_ids import NodeIds
 from peg_core.metrics.calibration import Calibration, fit_logistic
 from peg_core.metrics.reliability import expected_calibration_error, reliability_sums
+from peg_core.splits.held_out_pairs import count_pairs
 from peg_core.splits.split_store import SplitStore
 from workers.artifact_ref import ArtifactRef
 from workers.embedded_graph_ref import ScorerRef
 
 
 class CalibrateResult(TypedDict):
-    """The line, and how far chances were off before and after."""
+    """The line, from how many of the pairs, and how far chances were off before and after."""
 
     slope: float
     intercept: float
     prior: float
     pairs: int
+    validation_pairs: int
     error_before: float
     error: float
 
@@ -34,9 +36,16 @@ def calibrate_task(
     nodes: ArtifactRef[NodeIds],
     columns: tuple[str, str],
     out: ArtifactRef[Calibration],
+    most: int,
 ) -> CalibrateResult:
-    """Write the calibration and the validation pairs with their scores."""
-    pairs = split.open().held_out("valid")
+    """Write the calibration and the validation pairs that it is fitted to with their scores.
+
+    Args:
+        columns: How the ends of a pair are called.
+        most: Pairs that are used; of more every second, third, ... is.
+    """
+    held_out = split.open()
+    pairs = held_out.held_out("valid", most=most)
     logits = scorer.open().logits(pairs.source, pairs.target)
     calibration = fit_logistic(logits, pairs.label)
     chance = calibration.probabilities(logits)
@@ -59,6 +68,7 @@ def calibrate_task(
         "intercept": calibration.intercept,
         "prior": calibration.prior,
         "pairs": len(logits),
+        "validation_pairs": count_pairs(held_out.held_out_file("valid")),
         "error_before": _error(untouched, pairs.label),
         "error": _error(chance, pairs.label),
     }

@@ -17,6 +17,7 @@ from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import POSITIONAL_KINDS, NodeFeatures, input_features
 from peg_core.inference.layerwise_embedding import LayerwiseEmbedding
 from peg_core.models.link_predictor import LinkPredictor
+from peg_core.storage.shared_array import write_rows
 from workers.artifact_ref import ArtifactRef
 
 # Rows of a first state in memory at a time.
@@ -29,6 +30,15 @@ class ComponentsResult(TypedDict):
 
 class RowsResult(TypedDict):
     nodes: int
+
+
+class LayoutResult(TypedDict):
+    """Layers of the model, whether a first state is needed, and ranges of nodes."""
+
+    nodes: int
+    layers: int
+    needs_state: bool
+    ranges: list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -99,8 +109,8 @@ def components_task(request: EmbedRequest) -> ComponentsResult:
     return {"components": count}
 
 
-def allocate_layers(request: EmbedRequest) -> tuple[int, bool]:
-    """Make room for every layer; returns their number, and whether a first state is needed."""
+def layout_task(request: EmbedRequest, work_per_task: int) -> LayoutResult:
+    """Make room for every layer, and cut the nodes into ranges of equal work."""
     opened = _Opened.of(request)
     out = opened.out
     layers, num_nodes = opened.model.spec.layers, opened.graph.num_nodes
@@ -110,32 +120,35 @@ def allocate_layers(request: EmbedRequest) -> tuple[int, bool]:
     if not opened.table_is_state:
         width = opened.first_state(0, 1).shape[1]
         out.allocate(out.state_file, (num_nodes, width), "float32")
-    return layers, not opened.table_is_state
+    work = num_nodes + 2 * opened.graph.num_edges
+    return {
+        "nodes": num_nodes,
+        "layers": layers,
+        "needs_state": not opened.table_is_state,
+        "ranges": opened.graph.balanced_ranges(-(-work // work_per_task)),
+    }
 
 
 def state_task(request: EmbedRequest, start: int, stop: int) -> RowsResult:
-    """What the first layer reads of some nodes, written in place."""
+    """What the first layer reads of some nodes."""
     opened = _Opened.of(request)
-    out = np.load(opened.out.state_file, mmap_mode="r+")
     for first in range(start, stop, STATE_ROWS):
-        last = min(first + STATE_ROWS, stop)
-        out[first:last] = opened.first_state(first, last)
-    out.flush()
+        rows = opened.first_state(first, min(first + STATE_ROWS, stop))
+        write_rows(opened.out.state_file, first, rows)
     return {"nodes": stop - start}
 
 
 def embed_task(request: EmbedRequest, layer: int, start: int, stop: int) -> RowsResult:
-    """Rows ``start .. stop`` of one layer, written in place; doing it twice changes nothing."""
+    """Rows ``start .. stop`` of one layer; doing it twice changes nothing."""
     opened = _Opened.of(request)
     state: Any = opened.features.table
     if layer:
         state = np.load(opened.out.layer_file(layer - 1), mmap_mode="r")
     elif not opened.table_is_state:
         state = np.load(opened.out.state_file, mmap_mode="r")
-    out = np.load(opened.out.layer_file(layer), mmap_mode="r+")
     embedding = LayerwiseEmbedding(
         opened.model, opened.graph, opened.positions, request.rows_memory_bytes
     )
-    embedding.fill(layer, state, start, stop, out)
-    out.flush()
+    for first, rows in embedding.rows(layer, state, start, stop):
+        write_rows(opened.out.layer_file(layer), first, rows)
     return {"nodes": stop - start}

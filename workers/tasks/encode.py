@@ -21,8 +21,9 @@ from peg_core.encoding.spectral.warm_start import (
     was_refined,
     with_next_eigenvalue,
 )
-from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.graph_store import GraphSize, GraphStore
 from peg_core.graph.node_ids import NodeIds
+from peg_core.splits.fold_graph import write_fold_graph
 from peg_core.splits.leak_check import require_no_leaks
 from peg_core.splits.split_store import NO_FOLD, TRAIN_GRAPH, SplitStore
 from workers.artifact_ref import ArtifactRef
@@ -61,6 +62,7 @@ class EncodeRequest:
         encoding: Number of the encoding in there.
         graph: A graph; or, with ``split``, None.
         split: A split; ``fold`` says which training fold is left out.
+        fold_graph: The training graph without it, where it is on disk.
         keep_vectors: Keep eigenvectors beside it, for a later start.
         start: An earlier encoding to start from; with ``graph``.
     """
@@ -73,6 +75,7 @@ class EncodeRequest:
     graph: ArtifactRef[GraphStore] | None = None
     split: ArtifactRef[SplitStore] | None = None
     fold: int = NO_FOLD
+    fold_graph: ArtifactRef[GraphStore] | None = None
     keep_vectors: bool = False
     start: WarmStart | None = None
 
@@ -88,11 +91,21 @@ class EncodeRequest:
 
     @property
     def message_graph(self) -> ArtifactRef[GraphStore]:
-        """The graph that is kept on disk: with a split the whole training graph."""
+        """A graph on disk with these nodes: the one to encode, or the whole training graph."""
+        if self.fold_graph is not None:
+            return self.fold_graph
         if self.split is not None:
             return self.split.at(GraphStore, TRAIN_GRAPH)
         assert self.graph is not None
         return self.graph
+
+
+def fold_graph_task(
+    split: ArtifactRef[SplitStore], fold: int, out: ArtifactRef[GraphStore]
+) -> dict[str, Any]:
+    """Write the training graph without a fold, for all its encodings."""
+    write_fold_graph(split.open(), fold, out.folder)
+    return {}
 
 
 def encode_task(request: EncodeRequest) -> EncodeResult:
@@ -163,7 +176,7 @@ def _tell_start(given: bool, used: bool, solvers: tuple[str, ...]) -> str:
 
 def num_nodes(request: EncodeRequest) -> int:
     """Nodes of the graph to encode; folds have those of the whole graph."""
-    return request.message_graph.open().num_nodes
+    return request.message_graph.at(GraphSize).open().num_nodes
 
 
 def open_graph(request: EncodeRequest) -> tuple[GraphStore, dict[str, int]]:
@@ -171,6 +184,7 @@ def open_graph(request: EncodeRequest) -> tuple[GraphStore, dict[str, int]]:
     if request.split is None:
         return request.message_graph.open(), {}
     split = request.split.open()
-    graph = split.graph_without(request.fold)
+    kept = request.fold_graph
+    graph = split.graph_without(request.fold) if kept is None else kept.open()
     found_in = f"the graph encoded for {request.file}"
     return graph, require_no_leaks(graph, split.hidden_links(request.fold), found_in=found_in)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -24,11 +24,13 @@ from peg_core.graph.feature_transform import (
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import (
     NodeFeatures,
+    features_width,
     load_features,
     table_file,
     transform_file,
 )
 from peg_core.random_streams import random_stream
+from peg_core.storage.shared_array import write_rows
 from workers.artifact_ref import ArtifactRef
 
 Range = tuple[int, int]
@@ -114,7 +116,7 @@ def fit_task(request: FeatureRequest, step: str, ranges: Sequence[Range]) -> Fit
         facts["explained_variance"] = float(variances.sum()) / total if total else 1.0
         facts["variances"] = variances.tolist()
     else:
-        width = node_features(request).shape[1]
+        width = raw_width(request)
         components = random_projection(width, request.dimensions, seed=request.seed)
         transform = replace(transform, components=components)
     transform.save(request.transform)
@@ -122,32 +124,49 @@ def fit_task(request: FeatureRequest, step: str, ranges: Sequence[Range]) -> Fit
 
 
 def fill_task(request: FeatureRequest, step: str, rows: Range) -> NoResult:
-    """Some rows of the table, written in place; doing it twice changes nothing."""
+    """Some rows of the table; doing it twice changes nothing."""
     del step
-    out = np.load(request.table, mmap_mode="r+")
+    for first, values in _blocks(request, rows):
+        write_rows(request.table, first, values)
+    return {}
+
+
+def _blocks(request: FeatureRequest, rows: Range) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
+    """Some rows of the table, some at a time, each with the number of its first row."""
     if request.kind == "one_hot":
-        for chunk in row_chunks(*rows, out.shape[1]):
-            out[chunk] = 0
-        np.einsum("ii->i", out)[slice(*rows)] = 1
+        num_nodes = request.graph.open().num_nodes
+        for chunk in row_chunks(*rows, num_nodes):
+            yield chunk.start, np.eye(chunk.stop - chunk.start, num_nodes, chunk.start, np.float32)
     elif request.kind == "random":
         rng = random_stream(seed=request.seed, purpose="random features", shard=rows[0])
-        for chunk in row_chunks(*rows, out.shape[1]):
-            out[chunk] = rng.random(out[chunk].shape, dtype=np.float32)
+        for chunk in row_chunks(*rows, request.dimensions):
+            shape = (chunk.stop - chunk.start, request.dimensions)
+            yield chunk.start, rng.random(shape, dtype=np.float32)
     else:
         features = node_features(request)
         transform = FeatureTransform.open(request.transform)
         for chunk in row_chunks(*rows, features.shape[1]):
-            out[chunk] = transform.apply(features[chunk])
-    out.flush()
-    return {}
+            yield chunk.start, transform.apply(features[chunk])
+
+
+def raw_width(request: FeatureRequest) -> int:
+    """Columns of the graph's own node table; a graph without any is refused."""
+    width = features_width(request.graph.folder)
+    if width is None:
+        raise _no_features(request)
+    return width
 
 
 def node_features(request: FeatureRequest) -> npt.NDArray[np.float32]:
     """Of the graph's own node table; a graph without any is refused."""
     features = load_features(request.graph.folder)
     if features is None:
-        raise InputError(
-            f"the graph has no node features, `features.kind: {request.kind}` needs them; "
-            "set `graph.nodes` and `graph.features`, or another kind"
-        )
+        raise _no_features(request)
     return features
+
+
+def _no_features(request: FeatureRequest) -> InputError:
+    return InputError(
+        f"the graph has no node features, `features.kind: {request.kind}` needs them; "
+        "set `graph.nodes` and `graph.features`, or another kind"
+    )

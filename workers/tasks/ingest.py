@@ -12,6 +12,8 @@ import pyarrow as pa
 from peg_core.graph.edge_ranges import (
     Duplicates,
     KeyRange,
+    allocate,
+    cut_with_graph,
     merge_range,
     place_range,
 )
@@ -31,12 +33,15 @@ from workers.artifact_ref import ArtifactRef
 
 class IdsResult(TypedDict):
     ids: int
-    out: str
 
 
 class MergedIdsResult(TypedDict):
     nodes: int
     nodes_before: int
+
+
+class RangesResult(TypedDict):
+    ranges: list[tuple[int, int]]
 
 
 class NoResult(TypedDict):
@@ -67,67 +72,85 @@ class IngestRequest:
 
 
 def ids_task(
-    request: IngestRequest, groups: list[RowGroup], id_type: pa.DataType, out: str
+    request: IngestRequest, groups: list[RowGroup], id_type: pa.DataType, out: Path
 ) -> IdsResult:
     """Distinct ids of some row groups of the edge list."""
     rows = read_edges(
         groups, request.columns, id_type, on_bad_rows=request.on_bad_rows, dirt=Dirt()
     )
-    return {"ids": collect_ids(rows, Path(out)), "out": out}
+    return {"ids": collect_ids(rows, out)}
 
 
-def node_ids_task(groups: list[RowGroup], column: str, id_type: pa.DataType, out: str) -> IdsResult:
+def node_ids_task(
+    groups: list[RowGroup], column: str, id_type: pa.DataType, out: Path
+) -> IdsResult:
     """Distinct ids of some row groups of the node table."""
     parts = []
     for group in groups:
         table = read_row_group(group, [column])
         require_no_nulls(table, group, [column])
         parts.append(normalise_ids(table[column], id_type))
-    return {"ids": write_distinct(parts, Path(out)), "out": out}
+    return {"ids": write_distinct(parts, out)}
 
 
-def merge_ids_task(request: IngestRequest, parts: list[str]) -> MergedIdsResult:
+def merge_ids_task(request: IngestRequest, parts: list[Path]) -> MergedIdsResult:
     """Number all ids; those of an earlier store keep their numbers."""
     before = request.previous.at(NodeIds).open() if request.previous else None
-    nodes = merge_ids([Path(part) for part in parts], request.out.folder, before=before)
+    nodes = merge_ids(parts, request.out.folder, before=before)
     return {"nodes": nodes, "nodes_before": len(before) if before else 0}
 
 
 def run_task(
-    request: IngestRequest, groups: list[RowGroup], id_type: pa.DataType, rows: int, out: str
+    request: IngestRequest, groups: list[RowGroup], id_type: pa.DataType, rows: int, out: Path
 ) -> dict[str, Any]:
-    """Sorted runs of some row groups."""
+    """Sorted runs of some row groups, in folders within ``out``."""
     dirt = Dirt()
     batches = read_edges(
         groups, request.columns, id_type, on_bad_rows=request.on_bad_rows, dirt=dirt
     )
-    runs = write_runs(batches, request.out.at(NodeIds).open(), dirt, rows, Path(out))
+    runs = write_runs(batches, request.out.at(NodeIds).open(), dirt, rows, out)
     return {"runs": runs, **dataclasses.asdict(dirt)}
 
 
+def cut_task(
+    request: IngestRequest, ranges: list[KeyRange], nodes: int, entries: int
+) -> RangesResult:
+    """Cut ranges further where the earlier store already fills them."""
+    assert request.previous is not None
+    cut = cut_with_graph(ranges, request.previous.open(), nodes, entries)
+    return {"ranges": [(part.first, part.last) for part in cut]}
+
+
 def range_task(
-    request: IngestRequest, part: KeyRange, runs: list[str], nodes: int, out: str
+    request: IngestRequest, part: KeyRange, runs: list[Path], nodes: int, out: Path
 ) -> dict[str, Any]:
     """One range, merged from all runs and the earlier store."""
     before = times = None
     if request.previous is not None:
         before = request.previous.open()
         times = load_times(request.previous.folder)
-    facts = merge_range(
+    return merge_range(
         part,
-        [Path(run) for run in runs],
+        runs,
         nodes,
-        Path(out),
+        out,
         duplicates=request.duplicates,
         before=before,
         times_before=times,
     )
-    return {**facts, "out": out}
 
 
-def place_task(request: IngestRequest, part: str, offset: int) -> NoResult:
+def allocate_task(
+    request: IngestRequest, ranges: list[Path], facts: list[dict[str, Any]], nodes: int
+) -> NoResult:
+    """Make room for the arrays of the store, which all ranges fill together."""
+    allocate(request.out.folder, ranges, facts, nodes)
+    return {}
+
+
+def place_task(request: IngestRequest, part: Path, offset: int) -> NoResult:
     """Copy a range into the arrays of the store."""
-    place_range(request.out.folder, Path(part), offset)
+    place_range(request.out.folder, part, offset)
     return {}
 
 

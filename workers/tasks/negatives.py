@@ -25,6 +25,10 @@ class HardNegativesResult(TypedDict):
     missing: int
 
 
+class AnchorsResult(TypedDict):
+    parts: int
+
+
 class RandomNegativesResult(TypedDict):
     pairs: int
 
@@ -45,10 +49,10 @@ class NegativesRequest:
     out: ArtifactRef[RankingNegatives]
 
 
-def write_anchors(request: NegativesRequest) -> int:
-    """Write the nodes that have a test link; returns how many parts their non-links have."""
+def anchors_task(request: NegativesRequest) -> AnchorsResult:
+    """Write the nodes that have a test link; their non-links are found part by part."""
     anchors = np.unique(np.concatenate(request.split.open().held_out("test").links))
-    return request.out.open().write_anchors(anchors)
+    return {"parts": request.out.open().write_anchors(anchors)}
 
 
 def hard_negatives_task(request: NegativesRequest, part: int) -> HardNegativesResult:

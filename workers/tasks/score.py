@@ -57,7 +57,6 @@ class ScoreResult(TypedDict):
     unknown: int
     null_ids: int
     histogram: list[int]
-    out: str
 
 
 @dataclass
@@ -80,7 +79,7 @@ class _Tally:
         self.histogram += batch.histogram
 
 
-def score_task(request: ScoreRequest, groups: list[RowGroup], out: str) -> ScoreResult:
+def score_task(request: ScoreRequest, groups: list[RowGroup], out: Path) -> ScoreResult:
     """Score some row groups of one file; the output appears when every row is in it.
 
     Rows are read ahead and written behind by threads of their own while this one computes.
@@ -89,7 +88,7 @@ def score_task(request: ScoreRequest, groups: list[RowGroup], out: str) -> Score
         request, request.scorer.embedded.embeddings.open().file.stat().st_mtime_ns
     )
     tally = _Tally()
-    progress = _RowFile(rows_file(Path(out)))
+    progress = _RowFile(rows_file(out))
 
     def scored() -> Iterator[pa.Table]:
         for table in read_ahead(_tables(groups)):
@@ -99,7 +98,7 @@ def score_task(request: ScoreRequest, groups: list[RowGroup], out: str) -> Score
             yield batch.table
 
     try:
-        with atomic_path(Path(out)) as temporary:
+        with atomic_path(out) as temporary:
             _write(scored(), temporary)
             _verify_rows(temporary, tally, sum(group.rows for group in groups))
     finally:
@@ -110,7 +109,6 @@ def score_task(request: ScoreRequest, groups: list[RowGroup], out: str) -> Score
         "unknown": tally.unknown,
         "null_ids": tally.null_ids,
         "histogram": tally.histogram.tolist(),
-        "out": out,
     }
 
 

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.errors import InputError
-from peg_core.graph.edge_table import (
-    find_id_type,
-    find_parquet_files,
-    list_row_groups,
-    read_row_group,
-    require_no_nulls,
-)
+from peg_core.errors import GraphTooSmall
 from peg_core.graph.graph_store import GraphStore, load_times
-from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
 from peg_core.random_streams import random_stream
 from peg_core.splits.edge_split import TEST, TRAIN, VALID, split_by_time, split_randomly
-from peg_core.splits.entry_chunk import entry_chunks, find_entries
+from peg_core.splits.entry_chunk import entry_chunks
+from peg_core.splits.given_links import require_disjoint
 from peg_core.splits.held_out_pairs import HeldOutPairs
 from peg_core.splits.leak_check import require_no_leaks
 from peg_core.splits.negative_sampling import sample_non_edges
 from peg_core.splits.split_store import SplitStore
+from peg_core.splits.time_ties import find_tie
 from workers.artifact_ref import ArtifactRef
+from workers.tasks.given_pairs import Pairs, mark_given_links, read_pairs, require_non_edges
 
 PARTS = {"valid": VALID, "test": TEST}
-Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+ORDERED = {"train": TRAIN, **PARTS}
+# With fewer a fold may hold every link of a node's neighbourhood, and nothing can be learned.
+FEWEST_TRAIN_LINKS = 10
+# The stream that negatives are drawn from.
+NEGATIVES = "held-out negatives"
+
+
+class TieResult(TypedDict):
+    """The time of a tie between two parts, or None, and how many of its edges are in each."""
+
+    older: str
+    newer: str
+    time: int | None
+    in_older: int
+    in_newer: int
 
 
 @dataclass(frozen=True)
@@ -47,15 +57,33 @@ class SplitRequest:
     graph: ArtifactRef[GraphStore]
     out: ArtifactRef[SplitStore]
 
+    def times(self) -> npt.NDArray[Any]:
+        """When each entry of the graph came."""
+        times = load_times(self.graph.folder)
+        assert times is not None  # the configuration guarantees a time column
+        return times
+
+    def require_disjoint(self) -> None:
+        """Refuse files with a link that both validates and tests."""
+        valid, test = self.given_links["valid"], self.given_links["test"]
+        if valid is not None and test is not None:
+            require_disjoint(valid, test, self.columns, self.graph.at(NodeIds).open())
+
+    def read_pairs(self, location: str) -> Pairs:
+        """Pairs that a file names by their ids."""
+        return read_pairs(location, self.columns, self.graph.at(NodeIds).open())
+
 
 def split_task(request: SplitRequest) -> dict[str, int]:
     """Write the training graph, its folds and the held-out pairs; prove there is no leak."""
+    request.require_disjoint()
     graph = request.graph.open()
     # by original ids: an edge keeps its part whatever number its nodes get
     node_keys = request.graph.at(NodeIds).open().hashes()
     store = request.out.open()
     parts = store.new_parts(graph)
     _write_parts(request, graph, node_keys, parts)
+    require_enough(int(np.count_nonzero(parts == TRAIN)) // 2, graph.num_edges)
     train = store.write_train(graph, parts, node_keys, folds=request.folds, seed=request.seed)
     links = {name: _links_of(graph, parts, part) for name, part in PARTS.items()}
     negatives = _negatives(request, graph, {name: len(pair[0]) for name, pair in links.items()})
@@ -67,6 +95,25 @@ def split_task(request: SplitRequest) -> dict[str, int]:
         counts[f"{name}_links"] = len(links[name][0])
         counts[f"{name}_negatives"] = len(negatives[name][0])
     return {**counts, **{f"{name}_leaks": count for name, count in leaks.items()}}
+
+
+def tie_task(request: SplitRequest, older: str, newer: str) -> TieResult:
+    """Whether the boundary between two parts falls between edges of one time."""
+    graph, parts = request.graph.open(), request.out.open().parts()
+    tie = find_tie(graph, request.times(), parts, ORDERED[older], ORDERED[newer])
+    return {
+        "older": older,
+        "newer": newer,
+        "time": None if tie is None else int(tie.time),
+        "in_older": 0 if tie is None else tie.older,
+        "in_newer": 0 if tie is None else tie.newer,
+    }
+
+
+def require_enough(left: int, edges: int) -> None:
+    """Refuse a graph that leaves next to nothing to learn from."""
+    if left < FEWEST_TRAIN_LINKS:
+        raise GraphTooSmall.for_training(left=left, needed=FEWEST_TRAIN_LINKS, edges=edges)
 
 
 def _write_parts(
@@ -82,23 +129,24 @@ def _write_parts(
         split_randomly(graph, node_keys, parts, **shares)
         return
     if request.by == "time":
-        times = load_times(request.graph.folder)
-        assert times is not None  # the configuration guarantees a time column
-        split_by_time(graph, node_keys, times, parts, **shares)
+        split_by_time(graph, node_keys, request.times(), parts, **shares)
         return
-    parts[:] = TRAIN
+    write_given_parts(request, graph, parts)
+
+
+def write_given_parts(
+    request: SplitRequest, graph: GraphStore, parts: npt.NDArray[np.uint8]
+) -> None:
+    """The part of every entry by the files that name the links of each part."""
+    mark_given_links(graph, _given_links(request), parts)
+
+
+def _given_links(request: SplitRequest) -> Iterator[tuple[int, str, Pairs]]:
+    """Part, location and pairs of the files; the pairs of one file at a time are in memory."""
     for name, part in PARTS.items():
         location = request.given_links[name]
         assert location is not None  # the configuration guarantees it
-        low, high = _read_pairs(location, request)
-        missing = int((~graph.contains(low, high)).sum())
-        if missing:
-            raise InputError(
-                f"{missing:,} of {len(low):,} pairs in {location} are not edges of the graph; "
-                "`graph.edges` must hold the links of all parts"
-            )
-        for rows, columns in ((low, high), (high, low)):
-            parts[find_entries(graph, rows, columns)] = part
+        yield part, location, request.read_pairs(location)
 
 
 def _links_of(graph: GraphStore, parts: npt.NDArray[np.uint8], part: int) -> Pairs:
@@ -116,51 +164,26 @@ def _negatives(
 ) -> dict[str, Pairs]:
     """Given pairs, checked to be no edges, or as many distinct random ones as there are links."""
     drawn = [name for name in PARTS if request.given_negatives[name] is None]
-    rng = random_stream(seed=request.seed, purpose="held-out negatives")
+    rng = random_stream(seed=request.seed, purpose=NEGATIVES)
     source, target = sample_non_edges(graph, sum(wanted[name] for name in drawn), rng=rng)
-    found: dict[str, Pairs] = {}
+    found = read_given_negatives(request, graph)
     first = 0
-    for name in PARTS:
-        location = request.given_negatives[name]
-        if location is None:
-            part = slice(first, first + wanted[name])
-            found[name] = (source[part], target[part])
-            first += wanted[name]
-            continue
-        found[name] = _read_pairs(location, request)
-        edges = int(graph.contains(*found[name]).sum())
-        if edges:
-            raise InputError(
-                f"{edges:,} of {len(found[name][0]):,} negatives in {location} are edges of the "
-                "graph; remove them"
-            )
+    for name in drawn:
+        part = slice(first, first + wanted[name])
+        found[name] = (source[part], target[part])
+        first += wanted[name]
     return found
 
 
-def _read_pairs(location: str, request: SplitRequest) -> Pairs:
-    """Pairs of a Parquet location as node indices, source < target, unknown ids refused."""
-    files = find_parquet_files(location)
-    node_ids = request.graph.at(NodeIds).open()
-    groups = list_row_groups(files, request.columns)
-    if not groups:
-        raise InputError.no_rows(location, "pairs")
-    find_id_type((file, request.columns) for file in files)
-    ends: list[list[npt.NDArray[np.int64]]] = [[], []]
-    for group in groups:
-        table = read_row_group(group, request.columns)
-        require_no_nulls(table, group, request.columns)
-        for end, column in zip(ends, request.columns, strict=True):
-            index = node_ids.lookup(normalise_ids(table[column]))
-            if (index < 0).any():
-                row = int((index < 0).argmax())
-                raise InputError(
-                    f"column {column!r} of {group.file} names the node {table[column][row]} in row "
-                    f"{row:,} of row group {group.index}, the graph has no such node; "
-                    f"remove {int((index < 0).sum()):,} such row(s)"
-                )
-            end.append(index)
-    first, second = (np.concatenate(end) for end in ends)
-    return np.minimum(first, second), np.maximum(first, second)
+def read_given_negatives(request: SplitRequest, graph: GraphStore) -> dict[str, Pairs]:
+    """The pairs that files give for a part, checked to be no edges."""
+    found: dict[str, Pairs] = {}
+    for name in PARTS:
+        location = request.given_negatives[name]
+        if location is not None:
+            found[name] = request.read_pairs(location)
+            require_non_edges(graph, location, found[name])
+    return found
 
 
 def _label(links: Pairs, negatives: Pairs) -> HeldOutPairs:

@@ -5,38 +5,54 @@ from __future__ import annotations
 import math
 import os
 import shutil
+import time
 import uuid
 from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
-import torch
-import torch.distributed
 from ray import train
-from ray.train.torch import TorchConfig, TorchTrainer, get_device
+from ray.train.torch import TorchTrainer
 
 from peg_core.artifacts.positions import Positions
-from peg_core.artifacts.trained_model import TrainedModel
+from peg_core.artifacts.trained_model import PROGRESS_SECONDS, RAY_STORAGE, TrainedModel
+from peg_core.atomic_file import written_files
 from peg_core.errors import PegError
 from peg_core.graph.node_features import NodeFeatures, input_features
 from peg_core.layers.peg_conv import PEGConv
 from peg_core.models import MODELS
 from peg_core.models.link_predictor import LinkPredictor, ModelSpec
+from peg_core.object_url import ObjectUrl
 from peg_core.splits.split_store import NO_FOLD, SplitStore
-from peg_core.training.checkpoint import TrainingState, read_checkpoint, write_checkpoint
+from peg_core.storage.stored_path import bring_latest, publish, release_mirrors, remove
+from peg_core.training.checkpoint import (
+    TrainingState,
+    is_damaged,
+    read_checkpoint,
+    write_checkpoint,
+)
 from peg_core.training.learning_rate import SCHEDULES, set_learning_rate
 from peg_core.training.link_schedule import Share
 from peg_core.training.link_trainer import LinkTrainer
 from peg_core.training.settings import ModelSettings, Optimisation, Sampling
 from peg_core.training.stability import layer_stability
 from workers.artifact_ref import ArtifactRef
-from workers.tasks.heap import freed_memory_kept
+from workers.process_memory.heap import freed_memory_kept
+from workers.ray_nodes.known_nodes import largest_memory
+from workers.tasks.train_resources import TrainResources, device_of, exchange, scaling
 from workers.tasks.training_setup import build_trainer
 
 
 class TrainResult(TypedDict):
-    """What a training came to."""
+    """What a training came to.
+
+    Args:
+        device: Where the weights were: cpu or cuda.
+        lost_checkpoint: Whether an earlier one was damaged, so that it began again.
+    """
 
     seed: int
+    device: str
+    lost_checkpoint: bool
     epochs: int
     best_epoch: int
     valid: float
@@ -65,24 +81,6 @@ class TrainInputs:
 
 
 @dataclass(frozen=True)
-class TrainResources:
-    """Where a model is trained and how often its state is saved; no result depends on it.
-
-    Args:
-        workers: Ray Train workers, or (least, most); 1 runs the loop in the process that asks.
-        checkpoint_every: Epochs between checkpoints.
-        checkpoint_steps: Steps between checkpoints within an epoch; None: no such ones.
-    """
-
-    workers: int | tuple[int, int]
-    cpus_per_worker: int
-    gpus_per_worker: float
-    retries: int
-    checkpoint_every: int
-    checkpoint_steps: int | None
-
-
-@dataclass(frozen=True)
 class TrainRequest:
     """One model to train; its checkpoint lives in its own folder."""
 
@@ -100,38 +98,36 @@ def train_task(request: TrainRequest) -> TrainResult:
     os.environ.setdefault("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.5")
     os.environ.setdefault("RAY_TRAIN_WORKER_GROUP_START_TIMEOUT_S", "20")
     out = request.out.open()
-    out.folder.mkdir(parents=True, exist_ok=True)
-    # a name used twice would silently restore the old run: our checkpoint is elsewhere
-    storage = out.ray_storage
+    out.ray_storage.mkdir(parents=True, exist_ok=True)
+    lost = is_damaged(bring_latest(out.checkpoint_file))
     trainer = TorchTrainer(
         train_loop,
         train_loop_config={"request": request},
-        scaling_config=_scaling(request.resources),
-        torch_config=TorchConfig(timeout_s=300),
+        scaling_config=scaling(request.resources, largest_memory()),
+        torch_config=exchange(request.resources),
         run_config=train.RunConfig(
+            # a name used twice would silently restore the old run: our checkpoint is elsewhere
             name=uuid.uuid4().hex,
-            storage_path=str(storage),
             failure_config=train.FailureConfig(max_failures=request.resources.retries),
+            **_ray_storage(request),
         ),
     )
     try:
         trainer.fit()
     finally:
-        shutil.rmtree(storage, ignore_errors=True)
+        shutil.rmtree(out.ray_storage, ignore_errors=True)
+        remove(out.folder / RAY_STORAGE)
     shutil.rmtree(out.scratch, ignore_errors=True)
-    return cast("TrainResult", out.summary())
+    return cast("TrainResult", {**out.summary(), "lost_checkpoint": lost})
 
 
-def _scaling(wanted: TrainResources) -> train.ScalingConfig:
-    """Starting Ray Train workers takes longer than a small training: one worker needs none."""
-    if wanted.workers == 1:
-        return train.ScalingConfig(num_workers=0, use_gpu=wanted.gpus_per_worker > 0)
-    resources = {"CPU": wanted.cpus_per_worker, "GPU": wanted.gpus_per_worker}
-    return train.ScalingConfig(
-        num_workers=wanted.workers,  # type: ignore[arg-type]  # a range too, since Ray Train v2
-        use_gpu=wanted.gpus_per_worker > 0,
-        resources_per_worker=resources,
-    )
+def _ray_storage(request: TrainRequest) -> dict[str, Any]:
+    """Where Ray Train keeps its own notes: all its workers and their controller must see it."""
+    out = request.out.open()
+    if request.out.attempt is None or request.resources.workers == 1:
+        return {"storage_path": str(out.ray_storage)}
+    url = ObjectUrl.parse(request.out.location)
+    return {"storage_path": f"{url.path}/{RAY_STORAGE}", "storage_filesystem": url.filesystem}
 
 
 def train_loop(config: dict[str, TrainRequest]) -> None:
@@ -143,18 +139,29 @@ def train_loop(config: dict[str, TrainRequest]) -> None:
 def _train(request: TrainRequest) -> None:
     context = train.get_context()
     share = Share(context.get_world_rank(), context.get_world_size())
-    trainer, spec = build_trainer(request, share, get_device())
-    checkpoint, wanted = request.out.open().checkpoint_file, request.optimisation
+    trainer, spec = build_trainer(request, share, device_of(request.resources))
+    # another machine may have trained last
+    checkpoint = bring_latest(request.out.open().checkpoint_file)
+    wanted, progress = request.optimisation, _Progress(request.out.open())
     state = read_checkpoint(checkpoint, trainer.average, trainer.optimizer)
     while state.epoch < wanted.epochs and state.epoch - state.best_epoch <= wanted.patience:
-        _one_epoch(request, trainer, state, share)
+        _one_epoch(request, trainer, state, share, progress)
     if share.rank == 0:
-        _finish(request, spec, trainer, state)
+        with written_files() as written:
+            _finish(request, spec, trainer, state)
+        publish(written)
     train.report({"valid": state.best_value})
+    if share.world_size > 1:
+        shutil.rmtree(request.out.open().scratch, ignore_errors=True)
+        release_mirrors()
 
 
 def _one_epoch(
-    request: TrainRequest, trainer: LinkTrainer, state: TrainingState, share: Share
+    request: TrainRequest,
+    trainer: LinkTrainer,
+    state: TrainingState,
+    share: Share,
+    progress: _Progress,
 ) -> None:
     """Run the rest of an epoch, validate, and write a checkpoint where one is due."""
     wanted, resources, out = request.optimisation, request.resources, request.out.open()
@@ -162,6 +169,7 @@ def _one_epoch(
     def save() -> None:
         if share.rank == 0:
             write_checkpoint(out.checkpoint_file, state, trainer.average, trainer.optimizer)
+            publish([out.checkpoint_file])
 
     def on_step(done: int, losses: list[float]) -> None:
         if resources.checkpoint_steps and done % resources.checkpoint_steps == 0:
@@ -179,20 +187,32 @@ def _one_epoch(
     state.step, state.losses = 0, []
     last = state.epoch + 1 == wanted.epochs
     if last or (state.epoch + 1) % wanted.validate_every == 0:
-        _validate(trainer, state, share, loss)
+        _validate(trainer, state, loss)
     state.epoch += 1
     if state.epoch % resources.checkpoint_every == 0:
         save()
     if share.rank == 0 and state.history:
-        out.write_progress({**state.history[-1], "epoch": state.epoch - 1})
+        progress.tell({**state.history[-1], "epoch": state.epoch - 1})
 
 
-def _validate(trainer: LinkTrainer, state: TrainingState, share: Share, loss: float) -> None:
-    """Rank 0 measures and tells the others, so that all stop at the same epoch."""
-    found = [trainer.validate() if share.rank == 0 else {}]
-    if share.world_size > 1:
-        torch.distributed.broadcast_object_list(found)
-    metrics, value = found[0], found[0][trainer.metric]
+class _Progress:
+    """Tells how far a training is; now and then also where the driver is another machine."""
+
+    def __init__(self, out: TrainedModel) -> None:
+        self._out = out
+        self._next = 0.0
+
+    def tell(self, facts: dict[str, Any]) -> None:
+        self._out.write_progress(facts)
+        if time.monotonic() >= self._next:
+            publish([self._out.progress_file])
+            self._next = time.monotonic() + PROGRESS_SECONDS
+
+
+def _validate(trainer: LinkTrainer, state: TrainingState, loss: float) -> None:
+    """All workers come to the same metrics, and so stop at the same epoch."""
+    metrics = trainer.validate()
+    value = metrics[trainer.metric]
     row = {"epoch": state.epoch, "loss": loss, "valid_auc": metrics["auc"]}
     if trainer.metric != "auc":
         row[f"valid_{trainer.metric}"] = value
@@ -228,6 +248,7 @@ def _finish(
     out.write_summary(
         {
             "seed": request.seed,
+            "device": trainer.device.type,
             "epochs": state.epoch,
             "best_epoch": state.best_epoch,
             "valid": state.best_value,

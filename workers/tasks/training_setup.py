@@ -15,14 +15,15 @@ from peg_core.graph.node_features import NodeFeatures
 from peg_core.models import MODELS
 from peg_core.models.link_predictor import LinkPredictor, ModelSpec
 from peg_core.random_streams import stream_seed
-from peg_core.sampling.neighbor_sampler import NeighborSampler
-from peg_core.sampling.pyg_sampler import PygNeighborSampler
+from peg_core.sampling.neighbour_sampler import NeighbourSampler
+from peg_core.sampling.pyg_sampler import PygNeighbourSampler
 from peg_core.splits.fold_graph import open_fold_graph
 from peg_core.splits.leak_check import require_no_leaks
 from peg_core.splits.split_store import NO_FOLD, SplitStore
 from peg_core.training.graph_view import FullView, GraphView
 from peg_core.training.link_schedule import LinkSchedule, Share
 from peg_core.training.link_trainer import LinkTrainer, PairLogits
+from peg_core.training.preparation import preparation_threads
 from peg_core.training.sampled_view import SampledView
 from peg_core.training.step_source import FullGraphSource, SampledSource, StepSource
 
@@ -46,7 +47,7 @@ def build_trainer(
     spec = _spec(request, split, features)
     torch.manual_seed(stream_seed(seed=request.seed, purpose="initial weights"))
     model = MODELS[spec.kind](spec)
-    network: torch.nn.Module = prepare_model(PairLogits(model))
+    network: torch.nn.Module = prepare_model(PairLogits(model), move_to_device=device)
     if optimisation.compile:
         network = torch.compile(network)  # type: ignore[assignment]
     trainer = LinkTrainer(
@@ -54,7 +55,7 @@ def build_trainer(
         torch.optim.Adam(
             network.parameters(), lr=optimisation.lr, weight_decay=optimisation.weight_decay
         ),
-        _source(request, split, features, model, share),
+        _source(request, split, features, model, share, device),
         split.held_out("valid", most=MOST_VALID_PAIRS),
         seed=request.seed,
         device=device,
@@ -76,6 +77,7 @@ def _source(
     features: NodeFeatures,
     model: LinkPredictor,
     share: Share,
+    device: torch.device,
 ) -> StepSource:
     sampled, sampling = is_sampled(request, split.train_graph()), request.sampling
     schedule = LinkSchedule(
@@ -102,12 +104,15 @@ def _source(
 
     if not sampled:
         return FullGraphSource(schedule, full_view_of)
+    by_pyg = sampling.sampler == "pyg"
+    threads = preparation_threads(request.resources.cpus_per_worker, device)
     return SampledSource(
         schedule,
         sampled_view_of,
-        sampler=PygNeighborSampler if sampling.sampler == "pyg" else NeighborSampler,
+        sampler=PygNeighbourSampler if by_pyg else NeighbourSampler,
         fan_outs=sampling.hops(request.model.layers),
         seed=request.seed,
+        threads=1 if by_pyg else threads,  # PyG's samples depend on what other threads draw
     )
 
 

@@ -57,8 +57,8 @@ class DensityOfStates:
         for nodes, counts in zip(self.nodes, self.counts, strict=True):
             passed = np.searchsorted(-nodes, -grid, side="right")
             total += np.concatenate([[0.0], counts])[passed]
-        place = int(np.searchsorted(total / len(self.nodes), number))
-        return float(grid[min(place, len(grid) - 1)])
+        index = int(np.searchsorted(total / len(self.nodes), number))
+        return float(grid[min(index, len(grid) - 1)])
 
 
 def estimate_density(

@@ -20,7 +20,7 @@ def alias_table(weights: FloatArray) -> npt.NDArray[np.uint32]:
         weights: Not negative, at least one positive, [count], fewer than 2**32.
 
     Returns:
-        For every place the share of 2**32 that stays, and who has the rest, [count, 2].
+        For every index the share of 2**32 that stays, and who has the rest, [count, 2].
     """
     scaled = np.asarray(weights, dtype=np.float64)
     return _fill(scaled * (len(scaled) / scaled.sum()))
@@ -58,7 +58,7 @@ def _fill(scaled: FloatArray) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def draw(table: npt.NDArray[np.uint32], bits: np.uint64) -> np.int64:
-    """A place, by 64 random bits: the upper half chooses it, the lower one whether it stays."""
-    place = ((bits >> np.uint64(32)) * np.uint64(len(table))) >> np.uint64(32)
-    stays = (bits & np.uint64(FULL)) < np.uint64(table[place, 0])
-    return np.int64(place) if stays else np.int64(table[place, 1])
+    """An index, by 64 random bits: the upper half chooses it, the lower one whether it stays."""
+    index = ((bits >> np.uint64(32)) * np.uint64(len(table))) >> np.uint64(32)
+    stays = (bits & np.uint64(FULL)) < np.uint64(table[index, 0])
+    return np.int64(index) if stays else np.int64(table[index, 1])

@@ -166,25 +166,25 @@ def train_walks(
             reach = window - below(mix(state), window)
             first, stop = max(0, i - reach), min(reached, i + reach + 1)
             sets = 1 if shared else stop - first - 1
-            for place in range(0, sets * count, count):
-                targets[place] = path[i]
-                state = draw_noise(noise, targets, place, count, state)
+            for offset in range(0, sets * count, count):
+                targets[offset] = path[i]
+                state = draw_noise(noise, targets, offset, count, state)
             if stop - first > 1:
                 prefetch_targets(inputs, outputs, path[first + (first == i)], targets, 0, count)
-            place = 0
+            offset = 0
             for j in range(first, stop):
                 if j == i:
                     continue
                 following = j + 1 + (j + 1 == i)
                 if following < stop:
-                    ahead = place if shared else place + count
+                    ahead = offset if shared else offset + count
                     fresh = 0 if shared else count
                     prefetch_targets(inputs, outputs, path[following], targets, ahead, fresh)
-                row_products(inputs, path[j], outputs, targets, place, products, tile)
-                loss += find_slopes(products, targets, place, own_rate, sigmoids, losses, count)
-                move_rows(inputs, path[j], outputs, targets, place, products, tile)
+                row_products(inputs, path[j], outputs, targets, offset, products, tile)
+                loss += find_slopes(products, targets, offset, own_rate, sigmoids, losses, count)
+                move_rows(inputs, path[j], outputs, targets, offset, products, tile)
                 pairs += 1
-                place += 0 if shared else count
+                offset += 0 if shared else count
     return loss, pairs
 
 
@@ -222,20 +222,20 @@ def train_edges(
     for number in range(first, stop + 1):  # one ahead: the next pair's rows are on their way
         if number < stop:
             side = (number - first) % 2
-            place = side * count
+            offset = side * count
             state = start_state(key, number)
             rows[side] = draw(sources, mix(state))
             state += GOLDEN
             bits = mix(state)
-            targets[place] = first_order_step(indptr, indices, cumulative, rows[side], bits)
-            draw_noise(noise, targets, place, count, state)
-            prefetch_targets(inputs, outputs, rows[side], targets, place, count)
-            prefetch_row(outputs, targets[place])
+            targets[offset] = first_order_step(indptr, indices, cumulative, rows[side], bits)
+            draw_noise(noise, targets, offset, count, state)
+            prefetch_targets(inputs, outputs, rows[side], targets, offset, count)
+            prefetch_row(outputs, targets[offset])
         if number > first:
             side = (number - first - 1) % 2
-            place = side * count
-            row_products(inputs, rows[side], outputs, targets, place, products, tile)
+            offset = side * count
+            row_products(inputs, rows[side], outputs, targets, offset, products, tile)
             own_rate = rate + rate_change * (number - 1 - first)
-            loss += find_slopes(products, targets, place, own_rate, sigmoids, losses, count)
-            move_rows(inputs, rows[side], outputs, targets, place, products, tile)
+            loss += find_slopes(products, targets, offset, own_rate, sigmoids, losses, count)
+            move_rows(inputs, rows[side], outputs, targets, offset, products, tile)
     return loss, stop - first

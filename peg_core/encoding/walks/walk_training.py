@@ -131,7 +131,7 @@ class WalkTraining:
         self._sigmoids = SigmoidTable.build()
 
     def run_pass(self, tables: Tables, number: int, starts: slice | None = None) -> float:
-        """Train on one walk from every node, or from the given places in the order of starts.
+        """Train on one walk from every node, or from the given indices in the order of starts.
 
         Args:
             tables: Changed in place.
@@ -146,15 +146,15 @@ class WalkTraining:
         wanted = slice(0, num_nodes) if starts is None else starts
         totals = np.zeros(2)
         for first in range(wanted.start, wanted.stop, BLOCK_STARTS):
-            places = np.arange(first, min(first + BLOCK_STARTS, wanted.stop))
-            nodes = order.apply(places)
+            indices = np.arange(first, min(first + BLOCK_STARTS, wanted.stop))
+            nodes = order.apply(indices)
             totals += self._train(tables, number, nodes, first)
         return float(totals[0] / max(totals[1], 1))
 
     def _train(
         self, tables: Tables, number: int, nodes: IntArray, first: int
     ) -> npt.NDArray[np.float64]:
-        """Train on walks from some nodes; the first is at place ``first`` of the pass."""
+        """Train on walks from some nodes; the first is at index ``first`` of the pass."""
         settings, num_nodes = self.settings, self.graph.num_nodes
         change = (settings.rate(1) - settings.rate(0)) / num_nodes
         key = walk_key(seed=self.seed, number=number)

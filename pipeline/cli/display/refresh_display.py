@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.table import Column, Table
 
+from peg_core.artifacts.positions import Positions
 from pipeline.config.result_sections import RefreshConfig
 from pipeline.run.progress import show
 
@@ -16,7 +17,7 @@ def drift_table(drift: dict[str, Any], limits: RefreshConfig) -> Table:
     moved, newest = drift["movement"], drift["newest_edges"]
     nodes = f"{moved['nodes']:,} nodes, {moved['new_nodes']:,} new"
     for number, item in enumerate(moved["encodings"]):
-        facts = drift["encodings"][f"encoding-{number}-all"]
+        facts = drift["encodings"][Positions.name(number)]
         eta = f"eta {item['eta']:.4g}, {nodes}"
         limit = _value(limits.max_movement)
         table.add_row(f"movement of encoding {number}", _value(item["relative_eta"]), limit, eta)

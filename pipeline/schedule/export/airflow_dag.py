@@ -8,7 +8,7 @@ TEMPLATE = '''\
 # cp {file} "$AIRFLOW_HOME/dags/"
 # Needs Airflow 3 and peg-pipeline in the environment of the workers. A cluster's token comes
 # from RAY_AUTH_TOKEN_PATH there, a file of mode 0600.
-"""{when}: {config}"""
+{title!r}
 
 from datetime import timedelta
 
@@ -50,8 +50,7 @@ def airflow_dag(schedule: Schedule, cron: str, *, file: str) -> str:
     """The text of a DAG file, one run at a time."""
     return TEMPLATE.format(
         file=file,
-        when=schedule.when,
-        config=schedule.config,
+        title=f"{schedule.when}: {schedule.config}",
         command=command_words(schedule),
         submits=schedule.address is not None,
         folder=schedule.folder,

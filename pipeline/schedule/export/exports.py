@@ -9,10 +9,19 @@ from pathlib import Path
 from peg_core.atomic_file import atomic_path
 from peg_core.errors import ConfigError
 from pipeline.schedule.export.airflow_dag import airflow_dag
+from pipeline.schedule.export.escaping import (
+    crontab_command,
+    require_text,
+    systemd_path,
+    systemd_word,
+)
 from pipeline.schedule.export.kubernetes_manifests import (
     DATA_CLAIM,
+    DATA_FOLDER,
+    STORE_SECRET,
     as_yaml,
     cron_job_manifests,
+    needs_claim,
     object_name,
     ray_cron_job_manifests,
 )
@@ -26,6 +35,7 @@ def export_schedule(
     schedule: Schedule, kind: str, folder: Path, *, image: str, namespace: str
 ) -> list[Path]:
     """Write the files; returns their paths."""
+    require_text(*command_words(schedule), schedule.folder, image, namespace)
     if kind in ("kubernetes", "kuberay"):
         files = EXPORTS_TO_KUBERNETES[kind](schedule, image, namespace)
     else:
@@ -33,7 +43,7 @@ def export_schedule(
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         with atomic_path(folder / name) as temporary:
-            temporary.write_text(text)
+            temporary.write_text(text, encoding="utf-8")
     return [folder / name for name in files]
 
 
@@ -44,7 +54,7 @@ def five_fields(schedule: Schedule, kind: str) -> str:
             f"{kind} needs a cron expression of five fields, the schedule {schedule.name} has "
             f"{schedule.when}; add it again with --cron and --replace"
         )
-    return schedule.cron
+    return " ".join(schedule.cron.split())
 
 
 def shell_command(schedule: Schedule) -> str:
@@ -56,8 +66,7 @@ def shell_command(schedule: Schedule) -> str:
 def _cron(schedule: Schedule) -> dict[str, str]:
     cron = five_fields(schedule, "cron")
     command = f"cd {shlex.quote(schedule.folder)} && {shell_command(schedule)}"
-    # cron ends a command at a bare %
-    line = f"{cron} {command}".replace("%", "\\%")
+    line = f"{cron} {crontab_command(command)}"
     zone = "" if schedule.timezone == "UTC" else (
         "# CRON_TZ is read by cronie; other crons use the time of the machine.\n"
     )  # fmt: skip
@@ -75,8 +84,6 @@ def _systemd(schedule: Schedule) -> dict[str, str]:
     else:
         events = ["OnActiveSec=0", f"OnUnitActiveSec={schedule.every_seconds}s"]
     unit = f"peg-{schedule.name}"
-    # systemd reads % as the start of a specifier and $ as that of a variable
-    command = shell_command(schedule).replace("%", "%%").replace("$", "$$")
     retry = "" if not schedule.retries else (
         f"Restart=on-failure\nRestartSec={schedule.retry_delay_seconds:g}s\n"
     )  # fmt: skip
@@ -86,10 +93,10 @@ def _systemd(schedule: Schedule) -> dict[str, str]:
         f"# systemctl daemon-reload && systemctl enable --now {unit}.timer\n"
         "# A service that is still running is not started again: runs do not overlap.\n"
         f"[Unit]\nDescription=peg pipeline {schedule.name}\n{limits if retry else ''}\n"
-        f"[Service]\nType=oneshot\nWorkingDirectory={schedule.folder}\n"
+        f"[Service]\nType=oneshot\nWorkingDirectory={systemd_path(schedule.folder)}\n"
         "# RAY_AUTH_TOKEN_PATH and the like, in a file of mode 0600\n"
         f"EnvironmentFile=-/etc/peg/{schedule.name}.env\n"
-        f"ExecStart=/bin/sh -c {shlex.quote(command)}\n{retry}"
+        f"ExecStart=/bin/sh -c {systemd_word(shell_command(schedule))}\n{retry}"
     )
     persistent = "false" if schedule.catch_up == "none" else "true"
     timer = (
@@ -114,7 +121,7 @@ def _kubernetes(schedule: Schedule, image: str, namespace: str) -> dict[str, str
     heading = (
         f"kubectl apply -f {file}\n"
         "A CronJob whose pod creates a RayJob and waits for it: no two runs at a time.\n"
-        f"Needs KubeRay 1.5.1 or newer (tokens), and the claim {DATA_CLAIM}, ReadWriteMany."
+        f"Needs KubeRay 1.5.1 or newer (tokens).\n{_claim(schedule)}"
     )
     return {file: as_yaml(manifests, heading)}
 
@@ -127,9 +134,17 @@ def _kuberay(schedule: Schedule, image: str, namespace: str) -> dict[str, str]:
         f"kubectl apply -f {file}\n"
         "RayCronJob is alpha: KubeRay 1.6 or newer with the feature gate RayCronJob. It has no\n"
         "policy for overlap: a run that finds the store in use fails; see `--kind kubernetes`.\n"
-        f"Needs the claim {DATA_CLAIM}, ReadWriteMany."
+        f"{_claim(schedule)}"
     )
     return {file: as_yaml(manifests, heading)}
+
+
+def _claim(schedule: Schedule) -> str:
+    """What the pods of the schedule need beside the cluster."""
+    lines = [f"A Secret {STORE_SECRET} may hold the credentials of the object store as variables."]
+    if needs_claim(schedule):
+        lines.append(f"Paths below {DATA_FOLDER} are on the claim {DATA_CLAIM}, ReadWriteMany.")
+    return "\n".join(lines)
 
 
 EXPORTS: dict[str, Callable[[Schedule], dict[str, str]]] = {

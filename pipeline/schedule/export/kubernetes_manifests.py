@@ -15,20 +15,31 @@ import yaml
 from peg_core.errors import ConfigError
 from peg_core.object_url import is_url
 from pipeline.config.loading import load_config
-from pipeline.config.pipeline_config import ClusterConfig
+from pipeline.config.pipeline_config import ClusterConfig, PipelineConfig
+from pipeline.run.job_submission import (
+    cluster_overrides,
+    local_locations,
+    read_runtime_environment,
+)
 from pipeline.schedule.schedule import Schedule
 
 Manifest = dict[str, Any]
 CONFIG_FOLDER = "/etc/peg"
-# A claim that all pods can mount: artifacts are opened by path.
+# A claim that all pods can mount, where the store or the inputs are in a folder.
 DATA_FOLDER = "/data"
 DATA_CLAIM = "peg-data"
+# Artifacts of an object store, on the disk of each pod's machine.
+CACHE_FOLDER = "/cache"
+# Credentials of the object store, as variables; there need not be any.
+STORE_SECRET = "peg-store"
+IDLE_SECONDS = 300
+GPU = "nvidia.com/gpu"
 KUBECTL_IMAGE = "alpine/k8s:1.32.4"
 NAME_MARK = "NAME-OF-THE-RUN"
 # Waits: a CronJob that forbids overlap looks at its pod, not at the RayJob.
 APPLY = f"""set -eu
 name="$PREFIX-$(date -u +%Y%m%d%H%M%S)"
-sed "s/{NAME_MARK}/$name/" {CONFIG_FOLDER}/rayjob.json | kubectl create -f -
+sed 's/"name": "{NAME_MARK}"/"name": "'"$name"'"/' {CONFIG_FOLDER}/rayjob.json | kubectl create -f -
 while true; do
   state=$(kubectl get rayjob "$name" \\
     -o jsonpath='{{.status.jobStatus}}/{{.status.jobDeploymentStatus}}')
@@ -157,19 +168,33 @@ def _config_map(schedule: Schedule, namespace: str) -> Manifest:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": object_name(schedule), "namespace": namespace},
-        "data": {"pipeline.yaml": Path(schedule.config).read_text()},
+        "data": {"pipeline.yaml": Path(schedule.config).read_text(encoding="utf-8")},
     }
 
 
+def needs_claim(schedule: Schedule) -> bool:
+    """Whether the pipeline reads or writes a folder; an object store needs no shared disk."""
+    return bool(local_locations(_config(schedule)))
+
+
+def _config(schedule: Schedule) -> PipelineConfig:
+    file = schedule.cluster_file
+    return load_config(
+        Path(schedule.config), schedule.overrides, cluster_file=Path(file) if file else None
+    )
+
+
 def _ray_job_spec(schedule: Schedule, image: str) -> Manifest:
-    config = load_config(Path(schedule.config), schedule.overrides)
+    config = _config(schedule)
     if not is_url(config.store) and not config.store.startswith(f"{DATA_FOLDER}/"):
         raise ConfigError(
-            f"the store {config.store} would be lost with its pod; set `store` to a URL or to a "
+            f"the store {config.store} would be lost with its pod; set `store` to a URL, or to a "
             f"folder below {DATA_FOLDER}, where the claim {DATA_CLAIM} is mounted"
         )
+    environment = _runtime_environment(schedule)
     return {
-        "entrypoint": _entrypoint(schedule),
+        "entrypoint": _entrypoint(schedule, config),
+        **({"runtimeEnvYAML": environment} if environment else {}),
         "shutdownAfterJobFinishes": True,
         "ttlSecondsAfterFinished": 600,
         # every retry has a new cluster and continues from the store
@@ -177,6 +202,9 @@ def _ray_job_spec(schedule: Schedule, image: str) -> Manifest:
         "rayClusterSpec": {
             "rayVersion": importlib.metadata.version("ray"),
             "authOptions": {"mode": "token"},
+            # as many workers as tasks wait for, and fewer when they idle
+            "enableInTreeAutoscaling": True,
+            "autoscalerOptions": {"idleTimeoutSeconds": IDLE_SECONDS},
             "headGroupSpec": {
                 # tasks run on the workers: the head has the driver
                 "rayStartParams": {"num-cpus": "0"},
@@ -187,11 +215,22 @@ def _ray_job_spec(schedule: Schedule, image: str) -> Manifest:
     }
 
 
-def _entrypoint(schedule: Schedule) -> str:
+def _runtime_environment(schedule: Schedule) -> str:
+    """Variables and packages of the job, in YAML; empty without any."""
+    file = schedule.runtime_env_file
+    found = read_runtime_environment(Path(file) if file else None)
+    variables = {**found.pop("env_vars", {}), **schedule.environment}
+    found |= {"env_vars": variables} if variables else {}
+    found |= {"pip": list(schedule.pip)} if schedule.pip else {}
+    return yaml.safe_dump(found, sort_keys=False) if found else ""
+
+
+def _entrypoint(schedule: Schedule, config: PipelineConfig) -> str:
     """The command of a run, which joins the cluster of its RayJob."""
     command = ["python", "-m", "pipeline", "run", f"{CONFIG_FOLDER}/pipeline.yaml"]
     command += ["--refresh"] if schedule.mode == "refresh" else []
-    overrides = [*schedule.overrides, "cluster.address=auto"]
+    settings = cluster_overrides(config) if schedule.cluster_file else []
+    overrides = [*schedule.overrides, *settings, "cluster.address=auto"]
     command += [part for item in overrides for part in ("--set", item)]
     return shlex.join(command)
 
@@ -199,8 +238,8 @@ def _entrypoint(schedule: Schedule) -> str:
 def _worker_group(schedule: Schedule, image: str, cluster: ClusterConfig) -> Manifest:
     return {
         "groupName": "workers",
-        "replicas": cluster.workers,
-        "minReplicas": cluster.workers,
+        "replicas": 1,
+        "minReplicas": 1,
         "maxReplicas": cluster.workers,
         "rayStartParams": {},
         "template": _pod(
@@ -219,24 +258,31 @@ def _pod(
     container: str, schedule: Schedule, image: str, *, cpus: int, memory_bytes: int, gpus: int = 0
 ) -> Manifest:
     limits = {"cpu": str(cpus), "memory": str(memory_bytes)}
-    limits |= {"nvidia.com/gpu": str(gpus)} if gpus else {}
-    return {
-        "spec": {
-            "containers": [
-                {
-                    "name": container,
-                    "image": image,
-                    "env": [{"name": "PEG_CACHE_DIR", "value": f"{DATA_FOLDER}/cache"}],
-                    "resources": {"limits": limits, "requests": limits},
-                    "volumeMounts": [
-                        {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True},
-                        {"name": "data", "mountPath": DATA_FOLDER},
-                    ],
-                }
-            ],
-            "volumes": [
-                {"name": "config", "configMap": {"name": object_name(schedule)}},
-                {"name": "data", "persistentVolumeClaim": {"claimName": DATA_CLAIM}},
-            ],
-        }
+    limits |= {GPU: str(gpus)} if gpus else {}
+    mounts: list[Manifest] = [
+        {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True},
+        {"name": "cache", "mountPath": CACHE_FOLDER},
+    ]
+    volumes: list[Manifest] = [
+        {"name": "config", "configMap": {"name": object_name(schedule)}},
+        {"name": "cache", "emptyDir": {}},
+    ]
+    if needs_claim(schedule):
+        mounts.append({"name": "data", "mountPath": DATA_FOLDER})
+        volumes.append({"name": "data", "persistentVolumeClaim": {"claimName": DATA_CLAIM}})
+    spec: Manifest = {
+        "containers": [
+            {
+                "name": container,
+                "image": image,
+                "env": [{"name": "PEG_CACHE_DIR", "value": CACHE_FOLDER}],
+                "envFrom": [{"secretRef": {"name": STORE_SECRET, "optional": True}}],
+                "resources": {"limits": limits, "requests": limits},
+                "volumeMounts": mounts,
+            }
+        ],
+        "volumes": volumes,
     }
+    if gpus:  # machines with GPUs are usually kept for those who ask for one
+        spec["tolerations"] = [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}]
+    return {"spec": spec}

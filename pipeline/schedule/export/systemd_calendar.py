@@ -7,7 +7,7 @@ from collections.abc import Collection
 from cronsim import CronSim
 
 from peg_core.errors import ConfigError
-from pipeline.schedule.schedule import EPOCH
+from pipeline.schedule.field_checks import EPOCH
 
 WEEKDAYS = ("Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 

@@ -19,7 +19,7 @@ from peg_core.errors import GraphTooSmall
 from peg_core.graph.graph_store import GraphStore
 from tests.peg_core.encoding.conftest import dense_laplacian, sine_of_largest_angle, store
 
-PLAIN = {"preset": "paper", "tolerance": 1e-7}
+PLAIN = {"preset": "faithful", "tolerance": 1e-7}
 
 
 def pairwise(positions):
@@ -113,7 +113,7 @@ def test_small_graph_pads_with_zero_columns_and_says_so():
 
 def test_residuals_in_the_report_are_the_true_ones(connected_graphs):
     graph = connected_graphs["weighted"]
-    encoding = LaplacianEigenmaps(dimensions=24, preset="paper").solve(graph, seed=0)
+    encoding = LaplacianEigenmaps(dimensions=24, preset="faithful").solve(graph, seed=0)
     vectors = encoding.positions.astype(np.float64)
     values = np.array(encoding.report["eigenvalues"][:24])
     true = np.linalg.norm(dense_laplacian(graph) @ vectors - vectors * values, axis=0)
@@ -243,7 +243,7 @@ def test_negative_weights_are_refused():
         ({"scale": "loud"}, "scale is 'loud'"),
         ({"solver": "magic"}, "solver is 'magic'"),
         ({"smallest_dimensions": 200}, "smallest_dimensions is 200"),
-        ({"preset": "paper", "scale": "commute"}, "null vectors"),
+        ({"preset": "faithful", "scale": "commute"}, "null vectors"),
     ],
 )
 def test_wrong_parameters_are_named(parameters, message):

@@ -27,7 +27,7 @@ def load(folder: Path) -> GraphStore:
 @pytest.mark.parametrize("name", ["cora", "citeseer", "twitch-ru", "ca-astroph"])
 def test_residuals_and_zeros_of_a_real_graph(name, data_folder):
     graph = load(data_folder / name)
-    encoder = LaplacianEigenmaps(dimensions=128, null_vectors="deflate", preset="paper")
+    encoder = LaplacianEigenmaps(dimensions=128, null_vectors="deflate", preset="faithful")
     encoding = encoder.solve(graph, seed=0)
     vectors = encoding.positions.astype(np.float64)
     values = np.array(encoding.report["eigenvalues"][:128])

@@ -1,14 +1,18 @@
+import os
+import socket
+
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from peg_core.errors import InputError
+from peg_core.errors import ConfigError, InputError
 from peg_core.graph.edge_table import (
     RowGroup,
     find_id_type,
     find_parquet_files,
     list_row_groups,
+    open_parquet,
     read_row_group,
     require_no_nulls,
 )
@@ -31,9 +35,77 @@ def test_a_file_a_folder_and_a_glob_are_found_in_order(tmp_path):
     assert find_parquet_files(glob) == [str(first), str(second)]
 
 
-def test_nothing_found_names_the_place(tmp_path):
+def test_nothing_found_names_the_path(tmp_path):
     with pytest.raises(InputError, match=r"no Parquet file at .*/none"):
         find_parquet_files(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("location", "message"),
+    [
+        ("", "found an empty location, needed a path or a URL"),
+        ("  ", "found an empty location"),
+        ("a\0b", r"found the character U\+0000 in 'a\\x00b'"),
+        ("a\nb", r"found the character U\+000A"),
+        ("a\u2028b", r"found the character U\+2028"),
+        ("x" * 5000, "found a location of 5,000 characters, at most 4,096"),
+        ("hdfs://name/x", r"begins with 'hdfs://', known are paths and URLs with s3://, gs://"),
+        ("ftp://me:secret@host/x", "copy the files there, or write ./ftp:/ for a folder"),
+        ("file:///data/e.parquet", "write the path alone"),
+        ("S3://bucket/x", "write s3://"),
+        ("s3:/bucket/x", "write s3://"),
+        ("s3://", "names no bucket"),
+        ("~/edges.parquet", r"`~` is not replaced; write \$\{HOME\} instead"),
+    ],
+)
+def test_what_cannot_be_a_location_is_refused(location, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        find_parquet_files(location)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_folder_of_another_format_is_told(tmp_path):
+    (tmp_path / "a.csv").write_text("src,dst\n1,2\n")
+    (tmp_path / "b.CSV").write_text("src,dst\n1,2\n")
+    with pytest.raises(InputError, match=r"it holds 'a\.csv' and 1 more: only \*\.parquet is read"):
+        find_parquet_files(str(tmp_path))
+
+
+def test_a_folder_may_end_in_parquet(tmp_path):
+    part = write(tmp_path / "edges.parquet" / "part-0.parquet", src=[1])
+    for place in (tmp_path, tmp_path / "edges.parquet", tmp_path / "*.parquet", tmp_path / "**"):
+        assert find_parquet_files(str(place)) == [str(part)]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("pattern", ["pipe.parquet", "*.parquet", ""])
+def test_a_pipe_is_refused_without_waiting(tmp_path, pattern):
+    os.mkfifo(tmp_path / "pipe.parquet")
+    with pytest.raises(InputError, match=r"pipe\.parquet is a named pipe, needed is a Parquet f"):
+        find_parquet_files(str(tmp_path / pattern))
+    with pytest.raises(InputError, match="is a named pipe"):
+        open_parquet(tmp_path / "pipe.parquet")
+
+
+def test_sockets_devices_and_dead_links_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the name of a socket must be short
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("s.parquet")
+        with pytest.raises(InputError, match=r"s\.parquet is a socket"):
+            find_parquet_files("s.parquet")
+    with pytest.raises(InputError, match=r"/dev/zero is a device"):
+        find_parquet_files("/dev/zero")
+    os.symlink("nowhere", "dead.parquet")
+    with pytest.raises(InputError, match=r"no Parquet file at dead\.parquet"):
+        find_parquet_files("d*.parquet")
+
+
+def test_columns_of_one_name_are_refused(tmp_path):
+    ids = pa.array([1, 2])
+    table = pa.Table.from_arrays([ids, ids, ids], names=["src", "dst", "src"])
+    pq.write_table(table, tmp_path / "e.parquet")
+    with pytest.raises(InputError, match=r"e\.parquet has 2 columns named 'src', one is needed"):
+        list_row_groups([tmp_path / "e.parquet"], ["src", "dst"])
 
 
 def test_a_missing_column_names_file_column_and_nearest(tmp_path):

@@ -39,7 +39,7 @@ def test_store_equals_a_dense_matrix_built_edge_by_edge(case):
     np.testing.assert_allclose(graph.weighted_degrees, expected.sum(axis=1))
     assert graph.num_edges == (np.triu(expected) > 0).sum()
     for node in range(num_nodes):
-        np.testing.assert_array_equal(graph.neighbors(node), np.flatnonzero(expected[node]))
+        np.testing.assert_array_equal(graph.neighbours(node), np.flatnonzero(expected[node]))
 
 
 @given(edge_lists)

@@ -24,7 +24,7 @@ def test_lookup_agrees_with_a_dictionary(case):
     kind, ids, wanted = case
     values = sorted(ids)
     wanted = [*wanted, *values, None]
-    index = {value: place for place, value in enumerate(values)}
+    index = {value: row for row, value in enumerate(values)}
     found = NodeIds(pa.array(values, kind)).lookup(pa.array(wanted, kind))
     assert found.tolist() == [index.get(value, -1) for value in wanted]
 

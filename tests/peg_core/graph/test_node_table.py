@@ -147,6 +147,24 @@ def test_an_index_beyond_the_given_width_is_refused(tmp_path):
     refuse(tmp_path, table, message, features=["x"], feature_width=5)
 
 
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.large_list(pa.uint64())])
+def test_an_index_that_asks_for_too_many_features_is_named(tmp_path, kind):
+    x = pa.array([[0], [1], None, [3, 2**40]], kind)
+    table = pa.table({"id": [10, 20, 30, 40], "x": x})
+    message = (
+        r"'x' of .*nodes\.parquet holds the feature index 1,099,511,627,776, at most 999,999 is "
+        r"possible in row 1 of row group 1; .*`graph\.feature_width`"
+    )
+    node_ids = NodeIds(pa.array([10, 20, 30, 40]))
+    refuse(tmp_path, table, message, node_ids=node_ids, features=["x"])
+
+
+def test_columns_of_one_name_are_refused(tmp_path):
+    x = pa.array([1.0, 2.0])
+    table = pa.Table.from_arrays([pa.array([10, 20]), x, x], names=["id", "x", "x"])
+    refuse(tmp_path, table, r"nodes\.parquet has 2 columns named 'x', one is", features=["x"])
+
+
 def test_a_width_for_dense_rows_of_another_width_is_refused(tmp_path):
     message = r"has 2 number\(s\) a row, `graph.feature_width` is 3"
     table = {"id": [10], "x": [[1.0, 2.0]]}

@@ -27,6 +27,6 @@ def test_overlap_of_hubs_equals_sets():
     target = np.concatenate([300 + rng.choice(4_000, size=n, replace=False) for n in lengths])
     graph = GraphStore.from_edges(source, target, num_nodes=4_300)
     first, second = rng.integers(0, 300, size=(2, 2_000))
-    rows = [set(graph.neighbors(node).tolist()) for node in range(300)]
+    rows = [set(graph.neighbours(node).tolist()) for node in range(300)]
     expected = [len(rows[u] & rows[v]) for u, v in zip(first, second, strict=True)]
     np.testing.assert_array_equal(neighbourhood_overlap(graph, first, second)[:, 0], expected)

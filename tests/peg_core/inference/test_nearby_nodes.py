@@ -37,3 +37,16 @@ def test_hubs_are_looked_at_in_part_and_always_the_same(to_store, monkeypatch):
     assert 45 <= len(strangers) <= 50
     assert strangers.max() > 250
     np.testing.assert_array_equal(found, nearby_nodes(star, star, np.array([1]), count=400))
+
+
+def test_a_table_smaller_than_the_graph_gives_the_same_answer(to_store, monkeypatch):
+    monkeypatch.setattr(module, "ROW_LIMIT", 6)
+    graph = nx.random_regular_graph(5, 3_000, seed=1)
+    store = to_store(graph)
+    found = nearby_nodes(store, store, np.arange(3_000), count=30)
+    for node in range(3_000):
+        index = nx.resource_allocation_index(
+            graph, [(node, v) for v in nx.descendants_at_distance(graph, node, 2)]
+        )
+        expected = [v for _, v in sorted((-round(score, 12), v) for _, v, score in index)]
+        assert found[node].tolist() == expected + [NO_NODE] * (30 - len(expected))

@@ -35,8 +35,8 @@ def test_layer_equals_a_loop_over_edges():
     silu = torch.nn.functional.silu
     for node in range(graph.num_nodes):
         gathered, movement = torch.zeros(4), torch.zeros(3)
-        neighbors = graph.indices[graph.indptr[node] : graph.indptr[node + 1]]
-        for other in neighbors.tolist():
+        neighbours = graph.indices[graph.indptr[node] : graph.indptr[node + 1]]
+        for other in neighbours.tolist():
             step = z[node] - z[other]
             squared = (step**2).sum().reshape(1)
             hidden = (
@@ -45,8 +45,8 @@ def test_layer_equals_a_loop_over_edges():
                 + layer.edge_distance(squared)
             )
             message = silu(layer.edge_out(silu(hidden)))
-            gathered += message / len(neighbors)
-            movement += step * layer.movement(message).tanh() / (1 + squared) / len(neighbors)
+            gathered += message / len(neighbours)
+            movement += step * layer.movement(message).tanh() / (1 + squared) / len(neighbours)
         torch.testing.assert_close(moved[node], z[node] + movement, atol=1e-5, rtol=1e-4)
         expected = layer.node(torch.cat([x[node], gathered]))
         torch.testing.assert_close(features[node], expected, atol=1e-5, rtol=1e-4)

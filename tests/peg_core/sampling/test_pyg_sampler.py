@@ -8,8 +8,8 @@ from torch_geometric.loader import LinkLoader, NodeLoader
 from torch_geometric.sampler import NegativeSampling
 
 from peg_core.errors import PegError
-from peg_core.sampling.neighbor_sampler import NeighborSampler
-from peg_core.sampling.pyg_sampler import LoaderSampler, PygNeighborSampler
+from peg_core.sampling.neighbour_sampler import NeighbourSampler
+from peg_core.sampling.pyg_sampler import LoaderSampler, PygNeighbourSampler
 
 compiled = torch_geometric.typing.WITH_PYG_LIB or torch_geometric.typing.WITH_TORCH_SPARSE
 
@@ -49,18 +49,18 @@ def test_pygs_link_loader_draws_with_our_kernel(graph):
         assert torch.bincount(batch.edge_index[1]).max() <= 4
 
 
-def test_pygs_node_loader_reaches_all_neighbors(graph):
+def test_pygs_node_loader_reaches_all_neighbours(graph):
     sampler = LoaderSampler(graph, [-1], seed=0)
     (batch,) = NodeLoader(as_data(graph), sampler, input_nodes=torch.tensor([7]), batch_size=1)
-    neighbors = graph.indices[graph.indptr[7] : graph.indptr[8]]
-    assert set(batch.n_id.tolist()) == {7, *neighbors.tolist()}
+    neighbours = graph.indices[graph.indptr[7] : graph.indptr[8]]
+    assert set(batch.n_id.tolist()) == {7, *neighbours.tolist()}
 
 
 @pytest.mark.skipif(not compiled, reason="neither pyg-lib nor torch-sparse is installed")
-def test_pygs_kernel_finds_the_same_neighborhoods(graph):
+def test_pygs_kernel_finds_the_same_neighbourhoods(graph):
     seeds = np.array([3, 9, 40])
-    ours = NeighborSampler(graph, [-1, -1]).sample(seeds, seed=0)
-    theirs = PygNeighborSampler(graph, [-1, -1]).sample(seeds, seed=0)
+    ours = NeighbourSampler(graph, [-1, -1]).sample(seeds, seed=0)
+    theirs = PygNeighbourSampler(graph, [-1, -1]).sample(seeds, seed=0)
     assert set(ours.nodes.tolist()) == set(theirs.nodes.tolist())
     assert ours.counts == theirs.counts
     assert len(ours.sources) == len(theirs.sources)
@@ -69,4 +69,4 @@ def test_pygs_kernel_finds_the_same_neighborhoods(graph):
 @pytest.mark.skipif(compiled, reason="a compiled sampler is installed")
 def test_asking_for_pygs_kernel_without_it_says_what_to_install(graph):
     with pytest.raises(PegError, match="needs pyg-lib or torch-sparse"):
-        PygNeighborSampler(graph, [2])
+        PygNeighbourSampler(graph, [2])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from peg_core.errors import GraphTooSmall
+from peg_core.errors import GraphTooSmall, InputError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.splits import edge_split, entry_chunk, order_statistic
 from peg_core.splits.edge_split import (
@@ -86,7 +86,7 @@ def test_parts_are_spread_evenly_over_the_ids():
         assert tested[(source >> bit) & 1 == 1].mean() == pytest.approx(0.25, abs=0.03)
 
 
-@pytest.mark.parametrize("distinct", [100, 7, 1])
+@pytest.mark.parametrize("distinct", [100, 7, 2])
 def test_the_newest_edges_are_tested_and_those_before_validate(chunk, distinct):
     """Ties by the hash of the pair; times before 1970 are older than those after."""
     graph = random_graph(100)
@@ -102,6 +102,12 @@ def test_the_newest_edges_are_tested_and_those_before_validate(chunk, distinct):
     assert found[newest].tolist() == [TEST] * 20 + [VALID] * 10 + [TRAIN] * 70
 
 
+def test_times_that_are_all_the_same_are_refused():
+    graph = random_graph(100)
+    with pytest.raises(InputError, match=r"all 100 edges have the same time, 7, .*`graph\.time`"):
+        parts_of(graph, split_by_time, np.full(200, 7), valid=0.1, test=0.2, seed=0)
+
+
 def test_a_share_without_an_edge_is_refused():
     with pytest.raises(GraphTooSmall, match=r"a valid share of 0\.01 of 10 edges leaves no edge"):
         parts_of(random_graph(10), split_randomly, valid=0.01, test=0.5, seed=0)
@@ -115,4 +121,4 @@ def test_folds_are_dealt_in_the_order_of_hashes(chunk):
     source, target = graph.edges()
     order = np.argsort(pair_hash(source, target, seed=0, purpose="folds"))
     found = np.array([folds[pair] for pair in zip(source, target, strict=True)])
-    assert found[order].tolist() == [place % 10 for place in range(103)]
+    assert found[order].tolist() == [index % 10 for index in range(103)]

@@ -53,7 +53,7 @@ def test_training_negatives_are_no_edges_and_no_loops(to_store, kind):
     assert (found[0] != found[1]).all()
 
 
-def test_hard_negatives_share_a_neighbor_and_degree_ones_prefer_hubs(to_store):
+def test_hard_negatives_share_a_neighbour_and_degree_ones_prefer_hubs(to_store):
     nxg = nx.barabasi_albert_graph(300, 3, seed=0)
     graph = to_store(nxg)
     source, target = graph.edges()
@@ -67,7 +67,7 @@ def test_hard_negatives_share_a_neighbor_and_degree_ones_prefer_hubs(to_store):
     assert degrees[pairs["degree"][1]].mean() > 1.3 * degrees[pairs["uniform"][1]].mean()
 
 
-def test_a_complete_neighborhood_is_filled_up_with_other_pairs(to_store):
+def test_a_complete_neighbourhood_is_filled_up_with_other_pairs(to_store):
     graph = to_store(nx.disjoint_union(nx.complete_graph(5), nx.path_graph(10)))
     source, target = np.zeros(3, np.int64), np.ones(3, np.int64)
     found = NegativeSampler(graph, "hard").draw(source, target, rng=np.random.default_rng(0))

@@ -12,16 +12,18 @@ NUMBERS = st.one_of(
 )
 
 
-@given(st.lists(NUMBERS, min_size=1, max_size=60), st.integers(1, 7), st.sampled_from([1, 5, 100]))
-def test_every_place_is_that_of_sorting(numbers, size, most_sorted):
+@given(st.data(), st.integers(1, 3), st.integers(1, 7), st.sampled_from([1, 5, 100]))
+def test_every_place_is_that_of_sorting(data, words, size, most_sorted):
+    """Of keys of several words, of which the first counts most."""
+    numbers = data.draw(st.lists(st.tuples(*[NUMBERS] * words), min_size=1, max_size=40))
     values = np.array(numbers, dtype=np.uint64)
 
     def chunks():
-        return (values[i : i + size] for i in range(0, len(values), size))
+        return (list(values[i : i + size].T) for i in range(0, len(values), size))
 
     before, order_statistic.MOST_SORTED = order_statistic.MOST_SORTED, most_sorted
     try:
-        found = [int(kth_smallest(chunks, k)) for k in range(len(values))]
+        found = [kth_smallest(chunks, k, words=words) for k in range(len(values))]
     finally:
         order_statistic.MOST_SORTED = before
     assert found == sorted(numbers)

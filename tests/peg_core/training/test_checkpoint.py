@@ -1,8 +1,15 @@
+import numpy as np
+import pytest
 import torch
 
 from peg_core.models.link_predictor import ModelSpec
 from peg_core.models.peg import PEG
-from peg_core.training.checkpoint import TrainingState, read_checkpoint, write_checkpoint
+from peg_core.training.checkpoint import (
+    TrainingState,
+    is_damaged,
+    read_checkpoint,
+    write_checkpoint,
+)
 from peg_core.training.weight_average import WeightAverage
 
 
@@ -44,3 +51,36 @@ def test_going_on_from_a_checkpoint_equals_never_stopping(tmp_path):
 
 def test_without_a_file_training_starts_afresh(tmp_path):
     assert read_checkpoint(tmp_path / "none", *build()).epoch == 0
+
+
+def write(path):
+    average, optimizer = build()
+    step(average, optimizer)
+    write_checkpoint(path, TrainingState(3, best=average.weights()), average, optimizer)
+
+
+def test_the_same_state_is_the_same_file(tmp_path):
+    for number in range(8):
+        write(tmp_path / str(number))
+    assert len({(tmp_path / str(number)).read_bytes() for number in range(8)}) == 1
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_flipped_bit_or_a_lost_end_means_to_start_afresh(tmp_path, seed):
+    file = tmp_path / "c.safetensors"
+    write(file)
+    assert not is_damaged(file)
+    data = bytearray(file.read_bytes())
+    rng = np.random.default_rng(seed)
+    if seed % 4:
+        data[rng.integers(len(data))] ^= 1 << rng.integers(8)
+    else:
+        del data[rng.integers(len(data)) :]
+    file.write_bytes(data)
+    average, optimizer = build()
+    before = average.weights()
+    assert is_damaged(file)
+    assert read_checkpoint(file, average, optimizer) == TrainingState()
+    assert optimizer.state_dict()["state"] == {}
+    for name, value in before.items():
+        torch.testing.assert_close(average.weights()[name], value, rtol=0, atol=0)

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from peg_core.models import MODELS
-from peg_core.sampling.neighbor_sampler import NeighborSampler
+from peg_core.sampling.neighbour_sampler import NeighbourSampler
 from peg_core.training.link_schedule import Share
 
 
@@ -72,7 +72,7 @@ def test_two_runs_with_one_seed_are_the_same(make_trainer, fan_outs):
     assert [first.run_epoch(e) for e in range(2)] == [second.run_epoch(e) for e in range(2)]
 
 
-def test_an_epoch_that_goes_on_in_its_middle_is_the_same(make_trainer):
+def test_an_epoch_that_goes_on_in_its_middle_is_the_same(make_trainer, loops):
     whole = make_trainer(4, fan_outs=(3, 2), batch_size=40)
     seen = {}
 
@@ -98,7 +98,7 @@ def test_an_epoch_that_goes_on_in_its_middle_is_the_same(make_trainer):
 
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize("kind", MODELS)
-def test_minibatch_with_all_neighbors_equals_full_graph(make_trainer, kind, learned):
+def test_minibatch_with_all_neighbours_equals_full_graph(make_trainer, loops, kind, learned):
     """Values and gradients, for every model."""
     full = make_trainer(4, kind=kind, learned=learned)
     sampled = make_trainer(4, kind=kind, fan_outs=(-1, -1), learned=learned)
@@ -127,8 +127,8 @@ def test_the_mean_of_many_samples_approaches_the_full_sum(make_trainer, kind):
     view = trainer.source.view_of(-1)
     model = trainer.model.eval()
     seeds = np.arange(20)
-    full = NeighborSampler(view.graph, [-1])
-    sampler = NeighborSampler(view.graph, [4])
+    full = NeighbourSampler(view.graph, [-1])
+    sampler = NeighbourSampler(view.graph, [4])
 
     def layer(sampled):
         (messages,) = view.layers(sampled)

@@ -31,15 +31,16 @@ def test_the_mean_follows_the_weights_with_the_decay(model):
         np.testing.assert_allclose(average.weights()[name].numpy(), expected, rtol=1e-6)
 
 
-def test_the_mean_is_in_place_only_while_it_is_applied(model):
+def test_the_mean_is_in_a_copy_and_the_model_stays_as_it_is(model):
     average = WeightAverage(model, 0.9)
     for value in (1.0, 2.0):
         set_all(model, value)
         average.update()
-    with average.applied() as averaged:
-        inside = float(averaged.layers[0].bias[0].detach())
-    assert 1.0 < inside < 2.0
+    averaged = average.averaged_model()
+    assert 1.0 < float(averaged.layers[0].bias[0]) < 2.0
+    assert not averaged.training
     assert float(model.layers[0].bias[0].detach()) == 2.0
+    assert model.training
 
 
 def test_without_decay_the_weights_are_kept_as_they_are(model):

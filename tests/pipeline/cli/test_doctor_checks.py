@@ -8,8 +8,10 @@ from pipeline.cli.app import cli
 from pipeline.cli.doctor_checks import (
     check_file_limit,
     check_job_server,
+    check_ports,
     check_shared_memory,
     check_space,
+    is_loopback,
 )
 
 
@@ -69,6 +71,26 @@ def test_little_shared_memory_is_told(tmp_path):
 
 def test_space_is_looked_up_where_the_folder_will_be(tmp_path):
     assert str(tmp_path) in check_space("store", tmp_path / "not" / "yet").found
+
+
+def test_ports_that_others_reach_are_named():
+    assert "127.0.0.1 alone; Ray is not running now" in check_ports([]).found
+    private = [("raylet", "::ffff:127.0.0.1", 4001), ("gcs_server", "127.0.0.1", 4002)]
+    assert check_ports(private).state == "ok"
+    assert "2 ports of Ray" in check_ports(private).found
+    shown = check_ports([*private, ("raylet", "::", 4003), ("ray::IDLE", "192.0.2.7", 4004)])
+    assert shown.state == "warn"
+    assert "raylet 4003, ray::IDLE 4004" in shown.found
+    assert "4001" not in shown.found
+
+
+@pytest.mark.parametrize(
+    ("address", "private"),
+    [("127.0.0.1", True), ("::1", True), ("::ffff:127.0.0.1", True), ("::", False),
+     ("0.0.0.0", False), ("::ffff:192.0.2.2", False), ("192.0.2.2", False)],
+)  # fmt: skip
+def test_loopback_is_known_in_every_form(address, private):
+    assert is_loopback(address) is private
 
 
 @pytest.mark.ray

@@ -187,7 +187,7 @@ def test_variables_are_replaced_from_the_environment(monkeypatch):
     config = load(
         "name: ${ABSENT:-demo}\n"
         "store: ${DATA}/${EMPTY:-runs}/$${DATA}/$DATA\n"
-        "graph: {edges: '${DATA}/e.parquet', weight: '${EPOCHS}', time: '${EMPTY}'}\n"
+        "graph: {edges: '${DATA}/e.parquet', weight: '${EPOCHS}', time: 'at${EMPTY}'}\n"
         "train:\n  epochs: ${EPOCHS}\n  lr: ${ABSENT:-1e-2}\n"
         "encodings:\n  - dimensions: ${EPOCHS}\n"
     )
@@ -196,7 +196,7 @@ def test_variables_are_replaced_from_the_environment(monkeypatch):
     assert (config.graph.edges, config.graph.weight, config.graph.time) == (
         "/data/e.parquet",
         "7",
-        "",
+        "at",
     )
     assert (config.train.epochs, config.train.lr) == (7, 0.01)
     assert config.encodings[0].parameters == {"dimensions": 7}

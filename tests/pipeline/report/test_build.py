@@ -273,3 +273,16 @@ def test_page_asks_the_network_for_nothing(document):
 
 def test_same_data_gives_the_same_bytes(data, document):
     assert build_report(data) == document
+
+
+def test_nothing_secret_is_shown(data):
+    shown = build_report(
+        replace(
+            data,
+            config_yaml="store: s3://me:hidden-1@bucket/x?key=hidden-2\npassword: hidden-3",
+            outputs={"Scores": "https://host/x?X-Amz-Signature=hidden-4"},
+            warnings=["refused: {'token': 'hidden-5'}"],
+        )
+    )
+    assert "hidden-" not in shown
+    assert "bucket/x" in shown

@@ -80,3 +80,75 @@ def test_the_lease_is_renewed_while_it_is_held(tmp_path, monkeypatch):
             if read_holder(tmp_path / "lease.json")["expires"] > first:
                 return
     raise AssertionError("the lease was not renewed")
+
+
+CONTEND = """
+import os, sys, time
+from pathlib import Path
+from pipeline.store.lease import Lease, StoreBusy
+root, rounds, start = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+held = busy = double = 0
+for number in range(rounds):
+    time.sleep(max(0.0, start + 0.02 * number - time.time()))
+    try:
+        lease = Lease(root)
+        with lease:
+            mark = root / "holder"
+            try:
+                os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                double += 1
+            held += 1
+            mark.unlink(missing_ok=True)
+            if number % 3 == 0:  # as a killed process leaves it
+                os.close(lease._file)
+                lease._file = os.open(os.devnull, os.O_RDONLY)
+                lease._holder["token"] = "gone"
+    except StoreBusy:
+        busy += 1
+print(held, busy, double)
+"""
+
+
+# The long form: PEG_LEASE_ROUNDS=10000
+ROUNDS = int(os.environ.get("PEG_LEASE_ROUNDS", "300"))
+
+
+def test_of_many_processes_one_has_the_lease(tmp_path):
+    start = time.time() + 3
+    arguments = [sys.executable, "-c", CONTEND, str(tmp_path), str(ROUNDS), str(start)]
+    processes = [subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) for _ in range(6)]
+    counts = [[int(n) for n in process.communicate()[0].split()] for process in processes]
+    assert all(process.returncode == 0 for process in processes)
+    held, busy, double = (sum(column) for column in zip(*counts, strict=True))
+    assert double == 0
+    assert held >= ROUNDS
+    assert held + busy == 6 * ROUNDS
+    assert busy > 0, "the processes never met"
+
+
+def test_a_holder_that_ended_and_was_not_waited_for_is_dead(tmp_path):
+    process = hold_elsewhere(tmp_path)
+    process.kill()
+    while psutil.Process(process.pid).status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    assert not is_alive(read_holder(tmp_path / "lease.json"))
+    with Lease(tmp_path):
+        pass
+    process.wait()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"host": 3}', "\0" * 50, '{"pid": true}'])
+def test_a_lease_that_says_nothing_does_not_block(tmp_path, text):
+    (tmp_path / "lease.json").write_text(text)
+    assert read_holder(tmp_path / "lease.json") is None
+    with Lease(tmp_path):
+        assert read_holder(tmp_path / "lease.json")["pid"] == os.getpid()
+
+
+def test_the_lease_of_a_machine_that_took_over_is_left_alone(tmp_path):
+    with Lease(tmp_path):
+        other = {"host": "another", "pid": 1, "process_started": 0, "started": 0,
+                 "expires": time.time() + 30, "token": "theirs"}  # fmt: skip
+        (tmp_path / "lease.json").write_text(json.dumps(other))
+    assert read_holder(tmp_path / "lease.json")["token"] == "theirs"

@@ -56,5 +56,5 @@ def test_current_leads_to_the_artifact_last_pointed_to(tmp_path):
 
 def test_a_store_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(PegError, match="cannot write to the store"):
+    with pytest.raises(PegError, match="file is a file where a folder is needed"):
         ArtifactStore(tmp_path / "file").prepare("split", "a", afresh=False)

@@ -1,14 +1,16 @@
 import shutil
-import threading
 
+import numpy as np
 import pytest
 
 from peg_core.artifacts.manifest import Identity, Manifest
+from peg_core.atomic_file import atomic_path, write_json
 from peg_core.errors import PegError
-from pipeline.store import lease, remote_lease
-from pipeline.store.lease import StoreBusy
+from peg_core.storage.array_parts import PARTS
+from peg_core.storage.object_storage import Storage
+from peg_core.storage.shared_array import create_array, write_rows
+from peg_core.storage.stored_path import publish
 from pipeline.store.local_store import ArtifactStore, open_store
-from pipeline.store.remote_lease import RemoteLease
 from pipeline.store.remote_store import RemoteArtifactStore
 
 IDENTITY = Identity("split", 1, {}, {}, {})
@@ -21,7 +23,6 @@ def manifest(finished="2026-01-01"):
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(remote_lease, "SETTLE_SECONDS", 0.3)
     monkeypatch.setenv("PEG_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -31,12 +32,22 @@ def url(object_store):
     return f"s3://{object_store.new_bucket()}/runs{object_store.options()}"
 
 
+def write(artifact, text):
+    """Write a file of an artifact, and bring it to the store."""
+    with atomic_path(artifact.folder / "data") as temporary:
+        temporary.write_text(text)
+    return publish([artifact.folder / "data"])
+
+
 def make(url, text="data", finished="2026-01-01", *, afresh=False):
     store = open_store(url)
     artifact = store.prepare("split", FINGERPRINT, afresh=afresh)
-    (artifact.folder / "data").write_text(text)
-    store.commit(manifest(finished), artifact)
+    store.commit(manifest(finished), artifact, write(artifact, text))
     store.close()
+
+
+def read(store):
+    return (store.fetch("split", FINGERPRINT).folder / "data").read_text()
 
 
 def test_the_location_decides_the_kind_of_store(tmp_path, url):
@@ -47,21 +58,23 @@ def test_the_location_decides_the_kind_of_store(tmp_path, url):
 def test_an_artifact_exists_once_it_was_committed_and_reaches_another_machine(url, cache):
     store = open_store(url)
     artifact = store.prepare("split", FINGERPRINT, afresh=False)
-    (artifact.folder / "data").write_text("data")
+    files = write(artifact, "data")
     assert store.find("split", FINGERPRINT) is None
     assert store.newest("split") is None
-    store.commit(manifest(), artifact)
+    store.commit(manifest(), artifact, files)
     shutil.rmtree(cache)
     other = open_store(url)
-    assert other.newest("split").files == {"data": 4}
-    assert (other.fetch("split", FINGERPRINT).folder / "data").read_text() == "data"
+    assert other.newest("split").sizes == {"data": 4}
+    assert read(other) == "data"
 
 
 def test_what_is_in_the_cache_is_not_downloaded_again(url, monkeypatch):
     make(url)
+    assert read(open_store(url)) == "data"
+    monkeypatch.setattr(Storage, "download_file", lambda *_: pytest.fail("downloaded"))
     store = open_store(url)
-    monkeypatch.setattr(store.storage, "download", lambda *_: pytest.fail("downloaded"))
-    assert (store.fetch("split", FINGERPRINT).folder / "data").read_text() == "data"
+    folder = store.ref("split", FINGERPRINT, finished=True).folder
+    assert (folder / "data").exists()
 
 
 def test_a_cached_artifact_that_was_made_again_elsewhere_is_brought_anew(url, cache):
@@ -70,17 +83,68 @@ def test_a_cached_artifact_that_was_made_again_elsewhere_is_brought_anew(url, ca
     make(url, "later", finished="2026-02-01", afresh=True)
     shutil.rmtree(cache)
     cache.with_name("here").rename(cache)
-    assert (open_store(url).fetch("split", FINGERPRINT).folder / "data").read_text() == "later"
+    assert read(open_store(url)) == "later"
 
 
-def test_shards_stay_on_this_machine_until_forced_or_removed_from_the_store(url):
-    store = open_store(url)
-    (store.prepare("split", FINGERPRINT, afresh=False).folder / "shard").touch()
-    assert (store.prepare("split", FINGERPRINT, afresh=False).folder / "shard").exists()
-    assert not (store.prepare("split", FINGERPRINT, afresh=True).folder / "shard").exists()
+def test_shards_stay_until_forced_or_removed_from_the_store_also_on_another_machine(url, cache):
+    def shards(*, afresh=False):
+        folder = open_store(url).prepare("split", FINGERPRINT, afresh=afresh).folder
+        return [path.name for path in folder.glob("data")]
+
+    write(open_store(url).prepare("split", FINGERPRINT, afresh=False), "shard")
+    assert shards() == ["data"]
+    shutil.rmtree(cache)
+    assert shards() == ["data"]
+    assert shards(afresh=True) == []
     make(url)
-    store.storage.delete(f"split/{FINGERPRINT}")
-    assert not list(store.prepare("split", FINGERPRINT, afresh=False).folder.iterdir())
+    open_store(url).storage.delete(f"split/{FINGERPRINT}")
+    assert shards() == []
+
+
+def test_what_a_killed_process_did_not_bring_to_the_store_is_written_again(url):
+    artifact = open_store(url).prepare("split", FINGERPRINT, afresh=False)
+    write(artifact, "published")
+    write_json(artifact.folder / "only-here.json", {})
+    create_array(artifact.folder / "layer.npy", (2, 1), "float32")
+    write_rows(artifact.folder / "layer.npy", 0, np.ones((2, 1)))
+    publish([artifact.folder / f"layer.npy{PARTS}" / "000000000000000-2.npy"])
+    assert np.load(artifact.folder / "layer.npy").sum() == 2
+    again = open_store(url).prepare("split", FINGERPRINT, afresh=False).folder
+    assert not (again / "only-here.json").exists()
+    assert (again / "data").read_text() == "published"
+    assert np.load(again / "layer.npy").sum() == 2
+
+
+def test_an_artifact_set_aside_begins_anew(url):
+    make(url)
+    store = open_store(url)
+    store.set_aside("split", FINGERPRINT)
+    assert store.find("split", FINGERPRINT) is None
+    folder = store.prepare("split", FINGERPRINT, afresh=False).folder
+    assert not list(folder.glob("data"))
+
+
+def test_marks_of_finished_shards_are_counted(url):
+    store = open_store(url)
+    assert store.finished_shards("split", FINGERPRINT) is None
+    artifact = store.prepare("split", FINGERPRINT, afresh=False)
+    assert store.finished_shards("split", FINGERPRINT) == 0
+    mark = artifact.folder / "done" / "part-0.json"
+    write_json(mark, {})
+    publish([mark])
+    assert store.finished_shards("split", FINGERPRINT) == 1
+    assert "done/part-0.json" not in store.commit(manifest(), artifact, {}).files
+
+
+def test_a_file_that_did_not_arrive_whole_is_not_committed(url, tmp_path):
+    store = open_store(url)
+    artifact = store.prepare("split", FINGERPRINT, afresh=False)
+    files = write(artifact, "all of it")
+    short = tmp_path / "short"
+    short.write_text("half")
+    store.storage.upload_file(short, f"split/{FINGERPRINT}/data")
+    with pytest.raises(PegError, match="did not arrive complete"):
+        store.commit(manifest(), artifact, files)
 
 
 def test_a_lost_object_is_noticed(url, cache):
@@ -88,8 +152,9 @@ def test_a_lost_object_is_noticed(url, cache):
     store = open_store(url)
     store.storage.delete(f"split/{FINGERPRINT}/data")
     shutil.rmtree(cache)
+    assert "data is missing" in store.damage("split", FINGERPRINT, contents=False)
     with pytest.raises(PegError, match=r"cannot read .*data"):
-        store.fetch("split", FINGERPRINT)
+        read(store)
 
 
 def test_current_names_the_artifacts_of_the_last_run(url):
@@ -97,58 +162,3 @@ def test_current_names_the_artifacts_of_the_last_run(url):
     for stage, name in (("split", "a"), ("train", "b"), ("split", "c")):
         store.point_current(stage, name)
     assert store.storage.read_json("current.json") == {"split": "c", "train": "b"}
-
-
-def test_of_several_runs_one_gets_the_lease(url):
-    start, won, lost, done = threading.Barrier(4), [], [], threading.Event()
-
-    def run():
-        start.wait()
-        try:
-            with RemoteLease(open_store(url).storage):
-                won.append(1)
-                done.wait(20)
-        except StoreBusy:
-            lost.append(1)
-            if len(lost) == 3:
-                done.set()
-
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (len(won), len(lost)) == (1, 3)
-    assert open_store(url).storage.files("lease") == []
-
-
-def test_a_held_lease_names_its_holder_whatever_the_clocks_say(url):
-    store = open_store(url)
-    with store.lease():
-        late = RemoteLease(store.storage)
-        late.name = "lease/00000.json"
-        with pytest.raises(StoreBusy, match="in use by process"), late:
-            pass
-        assert store.holder()["held"]
-    assert store.holder() is None
-
-
-def test_the_lease_of_a_machine_that_went_away_expires(url, monkeypatch):
-    storage = open_store(url).storage
-    gone = {"host": "another", "pid": 1, "process_started": 0, "started": 0, "expires": 0}
-    storage.write_json("lease/0.json", {**gone, "held": True})
-    with pytest.raises(StoreBusy, match="on another"), RemoteLease(storage):
-        pass
-    monkeypatch.setattr(lease, "LEASE_SECONDS", -10.0)
-    with RemoteLease(storage):
-        assert len(storage.files("lease")) == 1
-
-
-def test_nothing_is_committed_when_the_lease_was_lost(url):
-    store = open_store(url)
-    with store.lease() as held:
-        artifact = store.prepare("split", FINGERPRINT, afresh=False)
-        held._renewed -= 2 * lease.LEASE_SECONDS
-        with pytest.raises(PegError, match="could not be renewed"):
-            store.commit(manifest(), artifact)
-    assert store.find("split", FINGERPRINT) is None

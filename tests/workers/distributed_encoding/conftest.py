@@ -23,7 +23,7 @@ from workers.task_map import TaskMap
 from workers.tasks.encode import EncodeRequest
 
 SETTINGS = ClusterSettings(workers=2, distribute_encoding_above=500)
-PLAIN = {"preset": "paper", "null_vectors": "deflate"}
+PLAIN = {"preset": "faithful", "null_vectors": "deflate"}
 NETSMF = {"solver": "netsmf", "dimensions": 12, "samples": 2, "window": 5}
 SGNS = {"solver": "sgns", "dimensions": 12, "walks": 4, "walk_length": 40, "window": 5}
 REFERENCE = {"dimensions": 7, "tolerance": 1e-4, "seed": 5, **PLAIN}

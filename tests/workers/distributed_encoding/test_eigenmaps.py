@@ -86,9 +86,7 @@ def test_a_run_killed_between_the_positions_and_their_marker_ends_well(cluster, 
 
     def interrupt(what, done, total):
         if what == "positions" and done == total:
-            moved = tmp_path / "out" / "encoding-0" / "all.npy"
-            moved.parent.mkdir(parents=True)
-            (tmp_path / "work" / "positions.npy").rename(moved)
+            assert (tmp_path / "out" / "encoding-0" / "all.npy").exists()
             raise Interrupted
 
     with pytest.raises(Interrupted):

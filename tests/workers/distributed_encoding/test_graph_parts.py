@@ -6,7 +6,9 @@ import pytest
 
 from peg_core.artifacts.positions import Positions
 from peg_core.encoding.parameter_checks import WeightNotPositive
+from peg_core.encoding.spectral.component_spectra import induced_component
 from peg_core.graph.graph_store import GraphStore
+from peg_core.splits import entry_chunk
 from peg_core.splits.edge_split import TRAIN
 from peg_core.splits.held_out_pairs import HeldOutPairs
 from peg_core.splits.split_store import NO_FOLD, SplitStore
@@ -27,6 +29,7 @@ from tests.workers.distributed_encoding.conftest import (
 from workers.artifact_ref import ArtifactRef
 from workers.cluster import Cluster
 from workers.distributed_encoding.eigenmaps import encode_large
+from workers.distributed_encoding.graph_parts import save_component
 from workers.task_map import TaskMap
 from workers.tasks.encode import EncodeRequest
 
@@ -54,7 +57,7 @@ def test_kept_null_vectors_come_first(cluster, tmp_path):
     graph = with_fragments()
     values, vectors = dense_eigenpairs(graph)
     positions, result = encode_eigenmaps(
-        graph, tmp_path, dimensions=14, tolerance=1e-7, preset="paper"
+        graph, tmp_path, dimensions=14, tolerance=1e-7, preset="faithful"
     )
     np.testing.assert_allclose(result["report"]["eigenvalues"], values[:15], atol=1e-5)
     assert largest_sine(positions[:, :4], vectors[:, :4]) <= 1e-5
@@ -136,3 +139,24 @@ def test_weights_that_are_not_positive_are_refused(cluster, tmp_path):
     graph.add_edge(0, 639, weight=-1.0)
     with pytest.raises(WeightNotPositive, match="smallest edge weight is -1"):
         encode_eigenmaps(graph, tmp_path, dimensions=7)
+
+
+@pytest.mark.parametrize("chunk", [7, 10**6])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_components_are_copied_in_pieces_of_any_size(tmp_path, monkeypatch, chunk, weighted):
+    monkeypatch.setattr(entry_chunk, "CHUNK", chunk)
+    graph = with_fragments()
+    if weighted:
+        nx.set_edge_attributes(graph, {pair: 1.0 + sum(pair) for pair in graph.edges()}, "weight")
+    save(graph, tmp_path / "graph")
+    store = GraphStore.open(tmp_path / "graph")
+    largest, *others = sorted(nx.connected_components(graph), key=len, reverse=True)
+    for nodes in (largest, others[0] | others[2]):
+        nodes = np.array(sorted(nodes))
+        save_component(store, nodes, tmp_path / "part")
+        found, expected = GraphStore.open(tmp_path / "part"), induced_component(store, nodes)
+        np.testing.assert_array_equal(found.indptr, expected.indptr)
+        np.testing.assert_array_equal(found.indices, expected.indices)
+        assert (found.weights is None) == (not weighted)
+        if weighted:
+            np.testing.assert_array_equal(found.weights, expected.weights)

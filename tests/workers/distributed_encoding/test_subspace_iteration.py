@@ -95,7 +95,7 @@ def test_a_killed_worker_changes_nothing(reference, tmp_path):
     def kill(what, done, total):
         if what == "iteration 2, gram" and done == 1 and not killed:
             mine = psutil.Process().children(recursive=True)
-            workers = [p for p in mine if p.name() in ("ray::_run_shard", "ray::IDLE")]
+            workers = [p for p in mine if p.name() in ("ray::run_shard", "ray::IDLE")]
             killed.extend(worker.pid for worker in workers)
             for pid in killed:
                 os.kill(pid, signal.SIGKILL)

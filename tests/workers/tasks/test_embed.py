@@ -15,9 +15,9 @@ from peg_core.models.peg import PEG
 from workers.artifact_ref import ArtifactRef
 from workers.tasks.embed import (
     EmbedRequest,
-    allocate_layers,
     components_task,
     embed_task,
+    layout_task,
     state_task,
 )
 
@@ -46,8 +46,10 @@ def artifacts(folder, kind, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_ranges_in_any_order_and_twice_give_the_forward_of_the_model(tmp_path, kind, dtype):
     request = artifacts(tmp_path, kind, dtype)
-    layers, needs_state = allocate_layers(request)
-    assert (layers, needs_state) == (2, kind != "node")
+    layout = layout_task(request, 10)
+    layers, needs_state = layout["layers"], layout["needs_state"]
+    assert (layers, needs_state, layout["nodes"]) == (2, kind != "node", NODES)
+    assert [layout["ranges"][0][0], layout["ranges"][-1][1]] == [0, NODES]
     ranges = [(40, NODES), (0, 40), (40, NODES)]
     components_task(request)
     if needs_state:

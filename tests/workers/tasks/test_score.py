@@ -71,7 +71,7 @@ def candidates(tmp_path):
 
 def score(request, candidates, out, groups=slice(None)):
     found = list_row_groups([candidates], ["src", "dst"])[groups]
-    return score_task(request, found, str(out))
+    return score_task(request, found, out)
 
 
 def expected_logits(request, table):
@@ -106,7 +106,7 @@ def test_rows_keep_their_order_and_columns(request_of, candidates, tmp_path):
     counts = np.histogram(probability, bins=50, range=(0, 1))[0]
     assert result == {
         "rows": 1_000, "written": 1_000, "unknown": 1, "null_ids": 2,
-        "histogram": counts.tolist(), "out": str(tmp_path / "out.parquet"),
+        "histogram": counts.tolist(),
     }  # fmt: skip
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
 
@@ -159,5 +159,5 @@ def test_fewer_rows_than_promised_are_no_output(request_of, candidates, tmp_path
     groups = list_row_groups([candidates], ["src", "dst"])
     groups[1] = replace(groups[1], rows=groups[1].rows + 1)
     with pytest.raises(PegError, match="the candidates changed meanwhile"):
-        score_task(request_of(), groups, str(tmp_path / "out.parquet"))
+        score_task(request_of(), groups, tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()

@@ -93,6 +93,6 @@ def test_without_a_gap_the_start_is_dropped_and_the_answer_is_right():
 
 def test_null_vectors_are_not_kept():
     graph = store(nx.disjoint_union(nx.path_graph(9), nx.path_graph(5)))
-    encoder = LaplacianEigenmaps(dimensions=5, preset="paper")
+    encoder = LaplacianEigenmaps(dimensions=5, preset="faithful")
     spectrum = encoder.find_spectrum(graph, seed=0)
     np.testing.assert_array_equal(vectors_to_keep(spectrum), spectrum.vectors[:, 2:])

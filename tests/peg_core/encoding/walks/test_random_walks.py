@@ -35,10 +35,10 @@ def test_every_step_is_an_edge_and_isolated_nodes_stay(graph, back, away):
     walks = generate_walks(WalkGraph.of(graph), np.arange(graph.num_nodes), rule, seed=1)
     for node, walk in enumerate(walks.tolist()):
         assert walk[0] == node
-        if len(graph.neighbors(node)) == 0:
+        if len(graph.neighbours(node)) == 0:
             assert walk[1:] == [NO_NODE] * 6
         else:
-            assert all(second in graph.neighbors(first) for first, second in pairwise(walk))
+            assert all(second in graph.neighbours(first) for first, second in pairwise(walk))
 
 
 @given(weights=st.lists(st.floats(0, 100), min_size=1, max_size=40))
@@ -47,8 +47,8 @@ def test_an_alias_table_holds_the_shares(weights):
         weights[0] = 1.0
     table = alias_table(np.array(weights))
     share = np.zeros(len(weights))
-    for place, (stays, other) in enumerate(table.tolist()):
-        share[place] += stays / 2**32
+    for index, (stays, other) in enumerate(table.tolist()):
+        share[index] += stays / 2**32
         share[other] += 1 - stays / 2**32
     expected = np.array(weights) / sum(weights)
     np.testing.assert_allclose(share / len(weights), expected, atol=1e-8)

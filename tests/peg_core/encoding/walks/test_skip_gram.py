@@ -41,8 +41,8 @@ def test_a_step_equals_numpy(columns, targets):
         moved += slope * expected[target]
         expected[target] += slope * row
     found = np.empty(len(targets), np.float32)
-    places = np.array([9, *targets])  # begins at 1
-    step(inputs, 2, outputs, places, 1, found, slopes, (0,) * len(targets))
+    rows = np.array([9, *targets])  # begins at 1
+    step(inputs, 2, outputs, rows, 1, found, slopes, (0,) * len(targets))
     np.testing.assert_allclose(found, products, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(outputs, expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(inputs[2], moved, rtol=1e-4, atol=1e-4)

@@ -115,6 +115,43 @@ def test_kuberay_has_a_ray_cron_job(schedule, tmp_path):
         export(schedule.model_copy(update={"timezone": "Asia/Tokyo"}), "kuberay", tmp_path)
 
 
+def test_pods_mount_a_claim_only_where_a_folder_is_read_or_written(schedule, tmp_path):
+    def claims(folder, **changes):
+        [file] = export(schedule.model_copy(update=changes), "kuberay", tmp_path / folder)
+        *_, found = yaml.safe_load_all(file.read_text())
+        groups = found["spec"]["jobTemplate"]["rayClusterSpec"]["workerGroupSpecs"]
+        volumes = groups[0]["template"]["spec"]["volumes"]
+        return [item["name"] for item in volumes], "peg-data" in file.read_text()
+
+    assert claims("folders") == (["config", "cache", "data"], True)
+    remote = ("store=s3://bucket/a", "graph.edges=s3://bucket/edges.parquet")
+    assert claims("objects", overrides=remote) == (["config", "cache"], False)
+    assert claims("mixed", overrides=remote[:1]) == (["config", "cache", "data"], True)
+
+
+def test_the_job_of_kubernetes_has_what_the_schedule_asks_for(schedule, tmp_path):
+    cluster, more = tmp_path / "cluster.yaml", tmp_path / "more.yaml"
+    cluster.write_text("cluster: {workers: 7, cpus_per_worker: 5}")
+    more.write_text("env_vars: {B: '2'}")
+    [file] = export(
+        schedule.model_copy(
+            update={"cluster_file": str(cluster), "runtime_env_file": str(more),
+                    "environment": {"A": "1"}, "pip": ("tiny==1",)}
+        ),
+        "kuberay", tmp_path,
+    )  # fmt: skip
+    *_, found = yaml.safe_load_all(file.read_text())
+    job = found["spec"]["jobTemplate"]
+    check_ray_job(job)
+    assert yaml.safe_load(job["runtimeEnvYAML"]) == {
+        "env_vars": {"A": "1", "B": "2"}, "pip": ["tiny==1"],
+    }  # fmt: skip
+    [workers] = job["rayClusterSpec"]["workerGroupSpecs"]
+    [container] = workers["template"]["spec"]["containers"]
+    assert (workers["maxReplicas"], container["resources"]["limits"]["cpu"]) == (7, "6")
+    assert "cluster.workers=7" in shlex.split(job["entrypoint"])
+
+
 def test_a_store_that_would_be_lost_with_its_pod_is_refused(schedule, tmp_path):
     here = schedule.model_copy(update={"overrides": ("store=runs/tiny",)})
     with pytest.raises(ConfigError, match="would be lost with its pod"):

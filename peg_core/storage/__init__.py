@@ -1,0 +1,1 @@
+"""Files of artifacts that lie in an object store, and their copies on this machine."""

@@ -1,0 +1,1 @@
+"""What ``peg doctor`` looks at beyond this machine."""

@@ -1,0 +1,39 @@
+"""Damage of every kind is refused, repaired or accepted, as docs/robustness.md says."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.bad_inputs.all_kinds import all_kinds
+from tests.faults.bad_inputs.trial import Trials
+
+PAGE = Path(__file__).parents[2] / "docs/robustness.md"
+KINDS = all_kinds()
+# Commands that run stages take a second each: every eighth kind of these is tried here, and all
+# of them by `python -m tests.faults.bad_inputs`.
+CHEAP = [kind for kind in KINDS if not kind.needs_ray]
+SAMPLE = [kind for kind in KINDS if kind.needs_ray][::8]
+
+
+@pytest.fixture(scope="module")
+def trials(cluster, tmp_path_factory):
+    return Trials(tmp_path_factory.mktemp("bad-inputs"))
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", CHEAP + SAMPLE, ids=lambda kind: f"{kind.group}: {kind.name}")
+def test_damage_ends_as_a_user_expects(kind, trials):
+    trial = trials.try_kind(kind)
+    if trial.outcome.value == "skipped":
+        pytest.skip(trial.message)
+    assert trial.as_expected, f"{trial.outcome.value}\n{trial.output}"
+
+
+def test_there_are_a_hundred_kinds_and_more():
+    assert len(KINDS) >= 100
+
+
+def test_the_page_names_every_kind():
+    page = PAGE.read_text()
+    assert [kind.name for kind in KINDS if f"| {kind.group} | {kind.name} |" not in page] == []

@@ -1,0 +1,1 @@
+"""A Ray of our own, on this machine."""

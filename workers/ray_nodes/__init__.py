@@ -1,0 +1,1 @@
+"""What Ray tells of the machines of a cluster."""
