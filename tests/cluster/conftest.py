@@ -13,6 +13,8 @@ from tests.fixtures.machines import Network, network, why_not_isolated
 
 __all__ = ["network"]
 
+WORKERS = 2
+
 
 @pytest.fixture(scope="session")
 def objects(network: Network) -> ObjectMachine:
@@ -22,10 +24,18 @@ def objects(network: Network) -> ObjectMachine:
 
 @pytest.fixture(scope="session")
 def ray_machines(network: Network) -> Iterator[RayMachines]:
-    """A head and two workers; whoever loses one brings another."""
-    cluster = RayMachines(network, workers=2)
+    """A head and two workers, at the start of every test."""
+    cluster = RayMachines(network, workers=WORKERS)
     yield cluster
     cluster.close()
+
+
+@pytest.fixture(autouse=True)
+def all_machines(request: pytest.FixtureRequest) -> None:
+    """Others come for the workers that an earlier test lost, in whatever order tests run."""
+    if "ray_machines" in request.fixturenames:
+        cluster = request.getfixturevalue("ray_machines")
+        cluster.add_workers(WORKERS - len(cluster.workers))
 
 
 @pytest.fixture(scope="session")

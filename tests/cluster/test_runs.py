@@ -32,12 +32,6 @@ ALL = bool(os.environ.get("PEG_CLUSTER_ALL"))
 ONLY_ALL = pytest.mark.skipif(not ALL, reason="takes long: set PEG_CLUSTER_ALL=1")
 
 
-@pytest.fixture(autouse=True)
-def all_machines(ray_machines):
-    """Others come for those that were lost."""
-    ray_machines.add_workers(2 - len(ray_machines.workers))
-
-
 @pytest.fixture(scope="module")
 def small_run(objects, tmp_path_factory):
     return SmallRun(objects, tmp_path_factory.mktemp("inputs"))
