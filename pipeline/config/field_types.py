@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -124,7 +125,32 @@ def null_as_text(value: object) -> object:
     return "null" if value is None else value
 
 
+class Later:
+    """Marks a key that came after artifacts had been made without it: ``Annotated[int, LATER]``.
+
+    At its default it means what was done before there was a choice.
+    """
+
+
+LATER = Later()
+
+
 class Section(BaseModel):
     """A part of the file; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    def dependencies(self, *, exclude: Collection[str] = ()) -> dict[str, Any]:
+        """What an artifact made with this section depends on.
+
+        Keys marked ``LATER`` count where they are not at their default, so that what was made
+        before they existed is still found.
+        """
+        found = self.model_dump(exclude=set(exclude))
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if name in found and isinstance(value, Section):
+                found[name] = value.dependencies()
+            if name in found and LATER in field.metadata and value == field.get_default():
+                del found[name]
+        return found

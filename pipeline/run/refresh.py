@@ -94,7 +94,7 @@ def kept_artifacts(store: AnyStore, config: PipelineConfig) -> dict[str, Manifes
         if changed:
             raise ConfigError(_other_model(config, changed))
     graph = found["ingest"].identity.settings["graph"]
-    now = json.loads(json.dumps(config.graph.model_dump(exclude=set(LOCATIONS))))
+    now = json.loads(json.dumps(config.graph.dependencies(exclude=LOCATIONS)))
     changed = differences({key: value for key, value in graph.items() if key not in LOCATIONS}, now)
     if changed:
         raise ConfigError(_other_model(config, [f"graph.{text}" for text in changed]))

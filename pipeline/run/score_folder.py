@@ -47,7 +47,7 @@ class ScoreFolder:
         self.identity = Identity(
             stage=STAGE.name,
             version=STAGE.version,
-            settings={"score": score.model_dump()},
+            settings={"score": score.dependencies()},
             inputs=inputs,
             files={"candidates": file_facts_of(score.candidates)},
         )

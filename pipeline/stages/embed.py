@@ -26,7 +26,7 @@ WORK_PER_TASK = 4_000_000
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    return {"embed": config.embed.model_dump()}
+    return {"embed": config.embed.dependencies()}
 
 
 def run(context: StageContext) -> StageResult:

@@ -47,7 +47,10 @@ class Ranking(NamedTuple):
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    return {"evaluate": config.evaluate.model_dump(exclude={"on"}), "protocols": protocols(config)}
+    return {
+        "evaluate": config.evaluate.dependencies(exclude={"on"}),
+        "protocols": protocols(config),
+    }
 
 
 def run(context: StageContext) -> StageResult:

@@ -35,7 +35,7 @@ MAX_PCA_WIDTH = 10_000
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    return {"features": config.features.model_dump()}
+    return {"features": config.features.dependencies()}
 
 
 def run(context: StageContext) -> StageResult:

@@ -21,7 +21,7 @@ MOST_ISOLATED = 0.5
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    return {"graph": config.graph.model_dump()}
+    return {"graph": config.graph.dependencies()}
 
 
 def files(config: PipelineConfig) -> dict[str, str]:

@@ -35,7 +35,7 @@ SAMPLE_PER_TASK = 25
 def settings(config: PipelineConfig) -> dict[str, Any]:
     recommend = config.recommend
     # other indexes are another input already
-    return {"recommend": recommend.model_dump(exclude={"index_dtype"}) if recommend else None}
+    return {"recommend": recommend.dependencies(exclude={"index_dtype"}) if recommend else None}
 
 
 def files(config: PipelineConfig) -> dict[str, str]:

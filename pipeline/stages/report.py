@@ -30,7 +30,7 @@ SHOWN_PARTS = 4
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    return {"config": config.model_dump(exclude={"cluster", "store", "refresh", "integrity"})}
+    return {"config": config.dependencies(exclude={"cluster", "store", "refresh", "integrity"})}
 
 
 def run(context: StageContext) -> StageResult:

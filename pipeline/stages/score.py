@@ -33,7 +33,7 @@ from workers.tasks.score import ScoreRequest, ScoreResult, score_task
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    return {"score": config.score.model_dump() if config.score else None}
+    return {"score": config.score.dependencies() if config.score else None}
 
 
 def files(config: PipelineConfig) -> dict[str, str]:

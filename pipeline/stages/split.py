@@ -26,7 +26,7 @@ ENTRIES_PER_TASK = 2**24
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    return {"split": config.split.model_dump()}
+    return {"split": config.split.dependencies()}
 
 
 def files(config: PipelineConfig) -> dict[str, str]:

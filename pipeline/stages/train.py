@@ -28,9 +28,9 @@ from workers.tasks.train_resources import TrainResources, task_resources
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
     return {
-        "model": {**config.model.model_dump(), "version": MODELS[config.model.kind].version},
+        "model": {**config.model.dependencies(), "version": MODELS[config.model.kind].version},
         # how often a checkpoint is written does not change the model
-        "train": config.train.model_dump(exclude={"checkpoint_every", "checkpoint_steps"}),
+        "train": config.train.dependencies(exclude={"checkpoint_every", "checkpoint_steps"}),
     }
 
 
