@@ -15,6 +15,7 @@ import scipy.sparse
 
 from peg_core.atomic_file import write_array
 from peg_core.errors import ArtifactMismatch, PegError
+from peg_core.graph.relations import Codes, Relations
 from peg_core.kernels.sorted_rows import entry_index
 from peg_core.storage.shared_array import array_shape
 
@@ -28,6 +29,7 @@ class CsrSlice(NamedTuple):
     indptr: IntArray  # [rows + 1]
     indices: IntArray  # [entries]
     weights: FloatArray | None  # [entries]
+    codes: Codes | None  # [entries]
 
 
 class GraphStore:
@@ -41,14 +43,25 @@ class GraphStore:
         indptr: [num_nodes + 1], int64.
         indices: [2 * num_edges], int32 while num_nodes < 2**31, else int64.
         weights: [2 * num_edges], float32, or None for an unweighted graph.
+        codes: [2 * num_edges], the relations and directions of each entry, see
+            :class:`Relations`; None where all edges are alike.
+        relations: Kinds of node and relations; None for one undirected edge list.
     """
 
     def __init__(
-        self, indptr: IntArray, indices: IntArray, weights: FloatArray | None = None
+        self,
+        indptr: IntArray,
+        indices: IntArray,
+        weights: FloatArray | None = None,
+        codes: Codes | None = None,
+        *,
+        relations: Relations | None = None,
     ) -> None:
         self.indptr = indptr
         self.indices = indices
         self.weights = weights
+        self.codes = codes
+        self.relations = relations
 
     @property
     def num_nodes(self) -> int:
@@ -77,7 +90,9 @@ class GraphStore:
     def csr_slice(self, start: int, stop: int) -> CsrSlice:
         first, last = int(self.indptr[start]), int(self.indptr[stop])
         weights = None if self.weights is None else self.weights[first:last]
-        return CsrSlice(self.indptr[start : stop + 1] - first, self.indices[first:last], weights)
+        codes = None if self.codes is None else self.codes[first:last]
+        indptr = self.indptr[start : stop + 1] - first
+        return CsrSlice(indptr, self.indices[first:last], weights, codes)
 
     def balanced_ranges(self, parts: int) -> list[tuple[int, int]]:
         """Cut the nodes into at most ``parts`` ranges of about equal edge-plus-node work."""
@@ -112,7 +127,9 @@ class GraphStore:
         """The graph of the entries where ``keep`` [2 * num_edges] is true in both directions."""
         kept_before = np.concatenate([[0], np.cumsum(keep)])
         weights = None if self.weights is None else self.weights[keep]
-        return GraphStore(kept_before[self.indptr], self.indices[keep], weights)
+        codes = None if self.codes is None else self.codes[keep]
+        indptr = kept_before[self.indptr]
+        return GraphStore(indptr, self.indices[keep], weights, codes, relations=self.relations)
 
     def adjacency(self, dtype: npt.DTypeLike = np.float32) -> scipy.sparse.csr_array:
         """The adjacency matrix, [num_nodes, num_nodes]."""
@@ -154,6 +171,10 @@ class GraphStore:
         write_array(path / "indices.npy", self.indices)
         if self.weights is not None:
             write_array(path / "weights.npy", self.weights)
+        if self.codes is not None:
+            write_array(path / "codes.npy", self.codes)
+        if self.relations is not None:
+            self.relations.save(path)
 
     @classmethod
     def open(cls, path: Path | str) -> GraphStore:
@@ -163,16 +184,14 @@ class GraphStore:
             raise PegError(f"{path} is not a graph store: it has no indptr.npy")
         indptr = np.load(path / "indptr.npy", mmap_mode="r")
         indices = np.load(path / "indices.npy", mmap_mode="r")
-        weights = None
-        if (path / "weights.npy").exists():
-            weights = np.load(path / "weights.npy", mmap_mode="r")
+        weights, codes = (_load_optional(path / f"{name}.npy") for name in ("weights", "codes"))
         if int(indptr[-1]) != len(indices):
             raise ArtifactMismatch.of(
                 what=f"indptr and indices of {path}",
                 found=f"{len(indices):,} entries",
                 needed=f"{int(indptr[-1]):,}",
             )
-        return cls(indptr, indices, weights)
+        return cls(indptr, indices, weights, codes, relations=Relations.open(path))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a GraphStore is opened by path in each process, it is not pickled")
@@ -200,7 +219,10 @@ def is_graph_store(folder: Path) -> bool:
 
 def load_times(folder: Path) -> npt.NDArray[Any] | None:
     """When each entry of a graph store came, memory-mapped; None where nobody said."""
-    file = folder / "times.npy"
+    return _load_optional(folder / "times.npy")
+
+
+def _load_optional(file: Path) -> npt.NDArray[Any] | None:
     return np.load(file, mmap_mode="r") if file.exists() else None
 
 
