@@ -5,10 +5,13 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # ARGS reaches the underlying command: make test ARGS="-k checkpoint"
 ARGS ?=
-# Two processes, each file of tests in one of them. Their threads must not wait in busy loops:
-# they would take each other's cores.
-PARALLEL := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n 2 --dist loadfile
-QUICK := $(PARALLEL) -m "not slow and not ray and not data"
+# Several processes, each file of tests in one of them, in the order of the folders: the long ones
+# are not left for the end. Their threads must not wait in busy loops: they would take each other's
+# cores.
+PARALLEL := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
+QUICK := $(PARALLEL) -n 2 -m "not slow and not ray and not data"
+# These wait more than they compute: for Ray, for leases to expire, for machines to be missed.
+REST := $(PARALLEL) -n 3 -m "slow or ray or data"
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo quick test chaos check format bench clean
@@ -47,7 +50,7 @@ quick: $(STAMP) ## run the quick part of the tests, in less than two minutes
 test: $(STAMP) ## run every test and print the coverage of the quick part (ARGS chooses tests)
 ifeq ($(strip $(ARGS)),)
 	$(QUICK) --cov --cov-report=
-	$(PARALLEL) -m "slow or ray or data"
+	$(REST)
 	@echo "coverage of the quick part: $$($(BIN)/coverage report --format=total) %"
 else
 	$(BIN)/python -m pytest $(ARGS)

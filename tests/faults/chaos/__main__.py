@@ -49,12 +49,13 @@ def main(trials: int, seed: int, jobs: int, only: int | None) -> None:
 def _carry_out_all(
     workshop: Workshop, count: int, seed: int, jobs: int, only: int | None
 ) -> list[Outcome]:
-    usual = workshop.undisturbed["local"]
+    trials = choose_trials(workshop.undisturbed["local"].stages, count, seed=seed)
+    chosen = [trial for trial in trials if only in (None, trial.number)]
+    for kind in sorted({trial.store for trial in chosen} - set(workshop.undisturbed)):
+        workshop.run_undisturbed(kind)
     seconds = {kind: found.seconds[START] for kind, found in workshop.undisturbed.items()}
     told = ", ".join(f"{kind} {value:.1f} s" for kind, value in seconds.items())
     click.echo(f"undisturbed, from start to the first stage: {told}\n{HEADER}")
-    trials = choose_trials(usual.stages, count, seed=seed)
-    chosen = [trial for trial in trials if only in (None, trial.number)]
     outcomes = []
     with ThreadPoolExecutor(jobs) as pool:
         for outcome in pool.map(carry_out, chosen, repeat(workshop)):

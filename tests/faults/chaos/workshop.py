@@ -52,15 +52,18 @@ class Workshop:
     undisturbed: dict[str, Undisturbed] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        """Write the inputs, compile everything once, then make the runs to compare with."""
+        """Write the inputs, compile everything once, then make the run to compare with."""
         for package in PACKAGES:  # whoever edits the sources meanwhile disturbs no trial
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / package, self.folder / "sources" / package, ignore=ignored)
+            # with the kernels that are compiled already
+            shutil.copytree(ROOT / package, self.folder / "sources" / package)
         self.config = write_pipeline(self.folder)
         # the last bits of a training may depend on whether kernels were compiled or loaded
         self._run_undisturbed("warm", "local")
-        for kind in ("local", "s3"):
-            self.undisturbed[kind] = self._run_undisturbed(f"u-{kind}", kind)
+        self.run_undisturbed("local")
+
+    def run_undisturbed(self, kind: str) -> None:
+        """Make the run that trials on such a store are compared with."""
+        self.undisturbed[kind] = self._run_undisturbed(f"u-{kind}", kind)
 
     def new_store(self, kind: str, folder: Path) -> TrialStore:
         return LocalStore(folder / "store") if kind == "local" else BucketStore(self.server)
@@ -73,7 +76,6 @@ class Workshop:
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("RAY_")},
             "PYTHONPATH": str(self.folder / "sources"),
-            "NUMBA_CACHE_DIR": str(self.folder / "numba"),
             "PEG_CACHE_DIR": str(folder / "cache"),
             "TMPDIR": str(temporary),
             "RAY_TMPDIR": str(ray),
