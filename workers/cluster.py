@@ -22,7 +22,7 @@ from workers.cluster_settings import ClusterSettings
 from workers.jobs.ray_server import answer_problem
 from workers.local_ray.private_session import PrivateSession
 from workers.local_ray.ray_internals import loopback_kept
-from workers.local_ray.vital_parts import VitalParts
+from workers.local_ray.vital_parts import VitalWatch
 
 # Set before a worker imports anything: BLAS threads that fight for a core spin.
 THREAD_VARIABLES = (
@@ -72,7 +72,7 @@ class Cluster:
         self.settings = settings
         self._connected = False
         self._session: PrivateSession | None = None
-        self._vital: VitalParts | None = None
+        self._watch: VitalWatch | None = None
 
     def connect(self) -> None:
         """Start a local Ray or join the configured one; does nothing the second time."""
@@ -105,6 +105,8 @@ class Cluster:
             return
         self._session = PrivateSession()
         atexit.register(self.close)
+        self._watch = VitalWatch(ClusterLost.without)
+        self._watch.start()
         # one spare CPU: a restarted actor must not take the slot a retry waits for
         workers = max(self.settings.workers, self.settings.most_train_workers)
         with self._session.starting():
@@ -118,7 +120,7 @@ class Cluster:
                 _system_config=LOCAL_SYSTEM,
                 **options,
             )
-        self._vital = VitalParts()
+        self._watch.parts.look()
 
     def require_alive(self) -> None:
         """Look after the local Ray: it would end this process without a word of ours.
@@ -126,7 +128,7 @@ class Cluster:
         Raises:
             ClusterLost: A part of it has ended.
         """
-        ended = self._vital.first_ended() if self._vital is not None else None
+        ended = self._watch.parts.first_ended() if self._watch is not None else None
         if ended is not None:
             raise ClusterLost.without(*ended)
 
@@ -158,9 +160,13 @@ class Cluster:
             self._leave()
 
     def _leave(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch is not None and watch.parts.first_ended() is None:
+            watch.stop()  # they end now
         ray.shutdown()
         self._connected = False
-        self._vital = None
+        if watch is not None:
+            watch.stop()
         if self._session is not None:
             self._session.close()
             self._session = None

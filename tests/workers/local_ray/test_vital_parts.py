@@ -1,6 +1,7 @@
 import shutil
 import signal
 import subprocess
+import sys
 
 import psutil
 import pytest
@@ -20,6 +21,7 @@ def raylet(tmp_path):
 
 def test_a_part_that_was_killed_is_named_with_its_exit_code(raylet):
     parts = VitalParts()
+    parts.look()
     assert parts.first_ended() is None
     raylet.send_signal(signal.SIGKILL)
     while (ended := parts.first_ended()) is None:
@@ -34,4 +36,32 @@ def test_a_part_that_had_ended_before_is_another_runs(raylet):
     raylet.kill()
     while psutil.Process(raylet.pid).status() != psutil.STATUS_ZOMBIE:
         continue
-    assert VitalParts().first_ended() is None
+    parts = VitalParts()
+    parts.look()
+    assert parts.first_ended() is None
+
+
+BLOCKED = """
+import subprocess, sys, time
+from workers.local_ray import vital_parts
+vital_parts.LOOK_SECONDS = vital_parts.GRACE_SECONDS = 0.1
+watch = vital_parts.VitalWatch(lambda part, code: f"{part} ended with {code}")
+watch.start()
+child = subprocess.Popen([sys.argv[1], "600"])
+while not watch.parts._parts:
+    time.sleep(0.01)
+if sys.argv[2] == "over":
+    watch.stop()
+child.kill()
+time.sleep(600 if sys.argv[2] == "blocked" else 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "told"), [("blocked", 1, "error: raylet ended with -9\n"), ("over", 0, "")]
+)
+def test_a_process_that_waits_for_a_lost_part_ends_with_a_word(tmp_path, state, code, told):
+    program = shutil.copy(shutil.which("sleep"), tmp_path / "raylet")
+    command = [sys.executable, "-c", BLOCKED, program, state]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (code, told)
