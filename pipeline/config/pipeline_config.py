@@ -132,6 +132,11 @@ class PipelineConfig(Section):
     integrity: IntegrityConfig = IntegrityConfig()
     cluster: ClusterConfig = ClusterConfig()
 
+    @property
+    def negatives(self) -> Literal["random", "matched"]:
+        """How the split draws its non-links, as asked for or by default."""
+        return self.evaluate.negatives or ("matched" if self.split.by == "time" else "random")
+
     def _check_other_graph(self, other: GraphConfig) -> None:
         """A model can read another graph only where its features mean the same there."""
         kind = self.features.kind

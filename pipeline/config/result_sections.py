@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from peg_core.heuristics import HEURISTICS
 from pipeline.config.data_sections import GraphConfig
 from pipeline.config.field_types import (
+    LATER,
     MOST,
     Column,
     Count,
@@ -53,6 +54,12 @@ class EvaluateConfig(Section):
     )
     negatives_per_positive: int = Field(
         500, ge=2, le=1_000_000, description="Hard non-links per link, with `protocol: heart`."
+    )
+    negatives: Annotated[Literal["random", "matched"] | None, LATER] = Field(
+        None,
+        description="How the split draws its non-links. random: any pair without an edge; matched: "
+        "a held-out link with one end replaced by a node that was there by then. none: matched "
+        "with `split.by: time`, else random.",
     )
     heuristics: list[Annotated[str, registered(HEURISTICS, "heuristic")]] = Field(
         list(HEURISTICS), description="What the model is compared with; may be empty."

@@ -26,7 +26,7 @@ from pipeline.report.formats import (
 from pipeline.report.plot import Plot
 
 PROTOCOL_NAMES = {
-    "random": "Links against random non-links",
+    "random": "Links against drawn non-links",
     "given": "Links against the given non-links",
     "heart": "Every link against hard non-links of its own (HeaRT)",
 }

@@ -48,7 +48,7 @@ class Ranking(NamedTuple):
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
     return {
-        "evaluate": config.evaluate.dependencies(exclude={"on"}),
+        "evaluate": config.evaluate.dependencies(exclude={"on", "negatives"}),
         "protocols": protocols(config),
     }
 

@@ -26,7 +26,10 @@ ENTRIES_PER_TASK = 2**24
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    return {"split": config.split.dependencies()}
+    found: dict[str, Any] = {"split": config.split.dependencies()}
+    if config.negatives != "random":  # what there was before there was a choice
+        found["negatives"] = config.negatives
+    return found
 
 
 def files(config: PipelineConfig) -> dict[str, str]:
@@ -53,6 +56,7 @@ def run(context: StageContext) -> StageResult:
         columns=(graph.source, graph.target),
         graph=context.inputs.graph,
         out=context.out.at(SplitStore),
+        negatives=context.config.negatives,
     )
     if 2 * request.graph.at(GraphSize).open().num_edges > ENTRIES_PER_TASK:
         split_by_ranges(context, request)

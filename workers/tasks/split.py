@@ -18,6 +18,7 @@ from peg_core.splits.entry_chunk import entry_chunks
 from peg_core.splits.given_links import require_disjoint
 from peg_core.splits.held_out_pairs import HeldOutPairs
 from peg_core.splits.leak_check import require_no_leaks
+from peg_core.splits.matched_negatives import MatchedNegatives
 from peg_core.splits.negative_sampling import sample_non_edges
 from peg_core.splits.split_store import SplitStore
 from peg_core.splits.time_ties import find_tie
@@ -44,7 +45,10 @@ class TieResult(TypedDict):
 
 @dataclass(frozen=True)
 class SplitRequest:
-    """How to split; ``*_edges`` and ``*_negatives`` are Parquet locations or None."""
+    """How to split; ``*_edges`` and ``*_negatives`` are Parquet locations or None.
+
+    ``negatives`` says how non-links that no file gives are drawn: ``random`` or ``matched``.
+    """
 
     by: str
     valid: float
@@ -56,12 +60,18 @@ class SplitRequest:
     columns: tuple[str, str]
     graph: ArtifactRef[GraphStore]
     out: ArtifactRef[SplitStore]
+    negatives: str = "random"
 
     def times(self) -> npt.NDArray[Any]:
         """When each entry of the graph came."""
         times = load_times(self.graph.folder)
         assert times is not None  # the configuration guarantees a time column
         return times
+
+    def matched_negatives(self) -> MatchedNegatives:
+        """What draws non-links of the links' own population; the training graph is there."""
+        graph, train = self.graph.open(), self.out.open().train_graph()
+        return MatchedNegatives(graph, load_times(self.graph.folder), train, self.seed)
 
     def require_disjoint(self) -> None:
         """Refuse files with a link that both validates and tests."""
@@ -86,7 +96,7 @@ def split_task(request: SplitRequest) -> dict[str, int]:
     require_enough(int(np.count_nonzero(parts == TRAIN)) // 2, graph.num_edges)
     train = store.write_train(graph, parts, node_keys, folds=request.folds, seed=request.seed)
     links = {name: _links_of(graph, parts, part) for name, part in PARTS.items()}
-    negatives = _negatives(request, graph, {name: len(pair[0]) for name, pair in links.items()})
+    negatives = _negatives(request, graph, links)
     for name, pair in links.items():
         store.write_held_out(name, _label(pair, negatives[name]))
     leaks = require_no_leaks(train, store.held_out_links(), found_in="the training graph")
@@ -160,19 +170,29 @@ def _links_of(graph: GraphStore, parts: npt.NDArray[np.uint8], part: int) -> Pai
 
 
 def _negatives(
-    request: SplitRequest, graph: GraphStore, wanted: dict[str, int]
+    request: SplitRequest, graph: GraphStore, links: dict[str, Pairs]
 ) -> dict[str, Pairs]:
-    """Given pairs, checked to be no edges, or as many distinct random ones as there are links."""
+    """Given pairs, checked to be no edges, or as many others as there are links."""
     drawn = [name for name in PARTS if request.given_negatives[name] is None]
-    rng = random_stream(seed=request.seed, purpose=NEGATIVES)
-    source, target = sample_non_edges(graph, sum(wanted[name] for name in drawn), rng=rng)
     found = read_given_negatives(request, graph)
+    if request.negatives == "matched":
+        matched = request.matched_negatives()
+        return found | {name: join_pairs(matched.chunks(iter([links[name]]))) for name in drawn}
+    rng = random_stream(seed=request.seed, purpose=NEGATIVES)
+    wanted = {name: len(links[name][0]) for name in drawn}
+    source, target = sample_non_edges(graph, sum(wanted.values()), rng=rng)
     first = 0
     for name in drawn:
         part = slice(first, first + wanted[name])
         found[name] = (source[part], target[part])
         first += wanted[name]
     return found
+
+
+def join_pairs(chunks: Iterator[Pairs]) -> Pairs:
+    """Pairs that come some at a time, together."""
+    source, target = (np.concatenate(ends) for ends in zip(*chunks, strict=True))
+    return source, target
 
 
 def read_given_negatives(request: SplitRequest, graph: GraphStore) -> dict[str, Pairs]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -42,6 +42,9 @@ from workers.tasks.split import (
 )
 
 NoResult = dict[str, Any]
+
+# Of what is drawn, a folder beside what tasks leave to each other.
+SCRATCH = "non_edges"
 
 
 class PreparedResult(TypedDict):
@@ -211,27 +214,40 @@ def leak_task(request: RangeRequest, part: str, row_groups: Sequence[int]) -> Le
 def _write_pairs(request: RangeRequest, ranges: int, totals: dict[str, int]) -> PairsResult:
     """Write the held-out links and as many non-links, or those that files give."""
     split, work = request.split, request.work.open()
-    store, graph = split.out.open(), split.graph.open()
-    given = read_given_negatives(split, graph)
-    drawn = [name for name in PARTS if name not in given]
-    scratch = work.folder / "non_edges"
-    non_edges = StoredNonEdges(
-        graph,
-        sum(totals[name] for name in drawn),
-        rng=random_stream(seed=split.seed, purpose=NEGATIVES),
-        folder=scratch,
-    )
-    first = 0
+    store = split.out.open()
+    given = read_given_negatives(split, split.graph.open())
+    drawn = _drawn_negatives(request, ranges, {n: totals[n] for n in PARTS if n not in given})
     for name in PARTS:
         links = ((ends[0], ends[1], 1) for ends in work.held_out(name, ranges))
-        negatives: Iterable[Pairs] = [given[name]] if name in given else []
-        if name in drawn:
-            negatives = non_edges.chunks(first, first + totals[name])
-            first += totals[name]
+        negatives: Iterable[Pairs] = [given[name]] if name in given else drawn[name]
         labelled = ((source, target, 0) for source, target in negatives)
         write_pair_chunks(store.held_out_file(name), chain(links, labelled))
-    remove(scratch)
+    remove(work.folder / SCRATCH)
     return {
         "negatives": {n: len(given[n][0]) if n in given else totals[n] for n in PARTS},
         "row_groups": {n: count_row_groups(store.held_out_file(n)) for n in PARTS},
+    }
+
+
+def _drawn_negatives(
+    request: RangeRequest, ranges: int, wanted: dict[str, int]
+) -> dict[str, Iterable[Pairs]]:
+    """Non-links by part, some at a time; they are drawn while they are read."""
+    split, work = request.split, request.work.open()
+    if split.negatives == "matched":
+        matched = split.matched_negatives()
+        return {
+            name: matched.chunks((ends[0], ends[1]) for ends in work.held_out(name, ranges))
+            for name in wanted
+        }
+    non_edges = StoredNonEdges(
+        split.graph.open(),
+        sum(wanted.values()),
+        rng=random_stream(seed=split.seed, purpose=NEGATIVES),
+        folder=work.folder / SCRATCH,
+    )
+    starts = accumulate(wanted.values(), initial=0)
+    return {
+        name: non_edges.chunks(first, first + count)
+        for first, (name, count) in zip(starts, wanted.items(), strict=False)
     }

@@ -156,7 +156,7 @@ def test_every_protocol_has_a_table_of_its_own(document):
     page = Page(document)
     assert len([t for t in page.all("table") if t["class"] == "metrics"]) == 2
     titles = set(page.text_of("h3"))
-    assert "Links against random non-links" in titles
+    assert "Links against drawn non-links" in titles
     assert "Every link against hard non-links of its own (HeaRT)" in titles
 
 
