@@ -124,11 +124,13 @@ def _print_results(
     console: Console, config: Path, store: AnyStore, manifests: dict[str, Manifest]
 ) -> None:
     """Where everything is, and what to try next."""
-    from pipeline.stages.report import evaluation_tables
+    from pipeline.stages.report import cold_note, evaluation_tables
 
     for protocol, rows in evaluation_tables(manifests).items():
         console.print()
         console.print(_metrics_table(protocol, rows))
+    if note := cold_note(manifests["evaluate"]):
+        console.print(f"\n{note}", soft_wrap=True)
     console.print()
     at = {name: store.location(name, manifest.fingerprint) for name, manifest in manifests.items()}
     outputs: dict[str, Any] = {"report": within(at["report"], "report.html")}

@@ -162,10 +162,16 @@ def metrics_table(protocol: str, metrics: list[Metrics]) -> MetricsTable:
     columns = metric_columns(metrics)
     return MetricsTable(
         key=f"metrics-{protocol}",
-        title=PROTOCOL_NAMES.get(protocol, protocol),
+        title=name_protocol(protocol),
         columns=[format_metric_name(column) for column in columns],
         methods=tabulate_metrics(metrics, columns),
     )
+
+
+def name_protocol(protocol: str) -> str:
+    """``random, cold pairs`` to ``Links against drawn non-links, cold pairs``."""
+    name, comma, pairs = protocol.partition(", ")
+    return f"{PROTOCOL_NAMES.get(name, name)}{comma}{pairs}"
 
 
 def metric_columns(metrics: list[Metrics]) -> list[str]:

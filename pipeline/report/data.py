@@ -59,6 +59,7 @@ class ReportData:
         eigenvalues: Eigenvalues by encoding; empty when no encoding has any.
         outputs: Paths by label.
         warnings: What the reader should know before trusting the numbers.
+        note: A sentence below the metrics; empty: nothing to tell.
     """
 
     name: str
@@ -74,6 +75,7 @@ class ReportData:
     eigenvalues: dict[str, list[float]]
     outputs: dict[str, str]
     warnings: list[str]
+    note: str = ""
 
 
 def finite_pairs(labels: Array, scores: Array) -> tuple[Array, Array, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,9 @@ from peg_core.artifacts.trained_model import seed_part
 from peg_core.metrics.bootstrap import Bootstrap
 from peg_core.metrics.reliability import expected_calibration_error, reliability_curve
 from peg_core.splits.held_out_pairs import count_pairs
+from peg_core.splits.population import Population, cold_shares, subsets
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.report.metric_rows import SCHEMA, Ranking, metric_rows, tabulate
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.negatives import protocols
 from pipeline.stages.train import seeds_of
@@ -23,8 +25,10 @@ from workers.tasks.evaluate import (
     ROWS_PER_PART,
     MethodRequest,
     PairsResult,
+    PairSubset,
     RankRequest,
     RankResult,
+    population_task,
     rank_hard_task,
     rank_pooled_task,
     score_hard_task,
@@ -36,16 +40,6 @@ HARD = "heart"
 HEURISTICS = "heuristics"
 
 
-class Ranking(NamedTuple):
-    """One row of the table to be: what is ranked, how, and from which scores."""
-
-    protocol: str
-    method: str
-    part: str
-    column: str
-    number: int
-
-
 def settings(config: PipelineConfig) -> dict[str, Any]:
     return {
         "evaluate": config.evaluate.dependencies(exclude={"on", "negatives"}),
@@ -55,44 +49,22 @@ def settings(config: PipelineConfig) -> dict[str, Any]:
 
 def run(context: StageContext) -> StageResult:
     methods = _methods(context)
+    population = _population(context)
     scored = _score(context, methods)
-    rankings, results = _rank(context, methods)
-    rows = _rows(context.config, rankings, results)
+    rankings, results = _rank(context, methods, population)
+    rows = metric_rows(protocols(context.config), rankings, results)
     context.out.at(Evaluation).open().write_metrics(pl.DataFrame(rows, schema=SCHEMA))
     table = tabulate(rows)
     curves = _calibration(context.config, scored)
     return StageResult(
-        counts=_counts(context.config, table, curves),
+        counts=_counts(context.config, table, curves) | cold_shares(population),
         details={
             "table": table,
+            "population": population,
             "calibration": curves,
             "seeds": _by_seed(context.config, rankings, results),
         },
     )
-
-
-SCHEMA = {
-    "protocol": pl.String,
-    "method": pl.String,
-    "metric": pl.String,
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "deviation": pl.Float64,
-}
-
-
-def tabulate(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Long to wide: by protocol a row per method, ``<metric>_low`` and so on beside the metric."""
-    table: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in rows:
-        methods = table.setdefault(row["protocol"], {})
-        wide = methods.setdefault(row["method"], {"method": row["method"]})
-        wide[row["metric"]] = row["value"]
-        for suffix, key in (("low", "low"), ("high", "high"), ("std", "deviation")):
-            if row[key] is not None:
-                wide[f"{row['metric']}_{suffix}"] = row[key]
-    return {protocol: list(methods.values()) for protocol, methods in table.items()}
 
 
 def _methods(context: StageContext) -> dict[str, MethodRequest]:
@@ -166,10 +138,17 @@ def _score(context: StageContext, methods: dict[str, MethodRequest]) -> list[Pai
     return results
 
 
+def _population(context: StageContext) -> Population:
+    """Whom the test pairs are about."""
+    arguments = {"table": _test_file(context), "graph": context.inputs.train_graph}
+    return context.map(population_task, [Shard("population", arguments)])[0]
+
+
 def _rank(
-    context: StageContext, methods: dict[str, MethodRequest]
+    context: StageContext, methods: dict[str, MethodRequest], population: Population
 ) -> tuple[list[Ranking], list[RankResult]]:
-    """Metrics of every score under every protocol."""
+    """Metrics of every score under every protocol, and of warm and cold pairs apart."""
+    table, graph = _test_file(context), context.inputs.train_graph
     pooled: dict[Ranking, Shard] = {}
     hard: dict[Ranking, Shard] = {}
     for protocol in protocols(context.config):
@@ -186,6 +165,11 @@ def _rank(
                 hard[ranking] = Shard(shard, arguments)
             else:
                 pooled[ranking] = Shard(shard, {"request": request, "name": name})
+            for subset in subsets(population) if name == TEST_PAIRS else []:
+                chosen = PairSubset(table, graph, cold=subset == "cold")
+                arguments = {"request": request, "name": name, "subset": chosen}
+                own = ranking._replace(subset=subset)
+                pooled[own] = Shard(f"{shard}-{subset}", arguments)
     results = context.map(rank_pooled_task, list(pooled.values()), note="ranking")
     results += context.map(rank_hard_task, list(hard.values()), note="ranking")
     return [*pooled, *hard], results
@@ -204,26 +188,6 @@ def _rankings(
             yield Ranking(protocol, method, part, column, number), rank
 
 
-def _rows(
-    config: PipelineConfig, rankings: list[Ranking], results: list[RankResult]
-) -> list[dict[str, Any]]:
-    """The table in long form, in the order of protocols, models first; means over the seeds."""
-    by_row: dict[tuple[str, str, str], list[list[float | None]]] = {}
-    for ranking, result in zip(rankings, results, strict=True):
-        for metric, found in result.items():
-            by_row.setdefault((ranking.protocol, ranking.method, metric), []).append(found)
-    rows = []
-    for (protocol, method, metric), seeds in by_row.items():
-        values = np.array(seeds, dtype=np.float64)  # [num_seeds, 3]
-        value, low, high = (None if np.isnan(v) else float(v) for v in values.mean(axis=0))
-        deviation = float(np.std(values[:, 0], ddof=1)) if len(seeds) > 1 else None
-        rows.append(
-            dict(zip(SCHEMA, (protocol, method, metric, value, low, high, deviation), strict=True))
-        )
-    order = protocols(config)
-    return sorted(rows, key=lambda row: order.index(row["protocol"]))
-
-
 def _by_seed(
     config: PipelineConfig, rankings: list[Ranking], results: list[RankResult]
 ) -> dict[str, Any]:
@@ -233,7 +197,7 @@ def _by_seed(
     for ranking, result in zip(rankings, results, strict=True):
         if ranking.part in seeds:
             values = {name: value for name, (value, *_) in result.items()}
-            found.setdefault(seeds[ranking.part], {})[ranking.protocol] = values
+            found.setdefault(seeds[ranking.part], {})[ranking.heading] = values
     return found
 
 

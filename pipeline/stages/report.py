@@ -15,6 +15,7 @@ from peg_core.artifacts.positions import Positions
 from peg_core.artifacts.trained_model import seed_part
 from peg_core.atomic_file import atomic_path
 from peg_core.inference.candidate_batch import HISTOGRAM_BINS
+from peg_core.splits.population import Population, describe_cold
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.report.build import build_report
 from pipeline.report.data import ReportData, StageRow
@@ -55,6 +56,7 @@ def run(context: StageContext) -> StageResult:
         eigenvalues=_eigenvalues(found["encode"], len(context.config.encodings)),
         outputs={name: inputs.ref(name).location for name in inputs},
         warnings=[text for manifest in found.values() for text in manifest.warnings],
+        note=cold_note(found["evaluate"]),
     )
     html = build_report(data)
     with atomic_path(context.folder / "report.html") as temporary:
@@ -69,6 +71,12 @@ def evaluation_tables(found: dict[str, Manifest]) -> dict[str, list[dict[str, An
         for protocol, rows in found["other_evaluate"].details["table"].items():
             tables[f"{protocol}, other graph"] = rows
     return tables
+
+
+def cold_note(evaluate: Manifest) -> str:
+    """Which share of the test pairs has a cold end; empty where there are few."""
+    population: Population | None = evaluate.details.get("population")
+    return describe_cold(population) if population else ""  # earlier evaluations do not know
 
 
 def _histogram(score: Manifest | None) -> tuple[Any, Any] | None:

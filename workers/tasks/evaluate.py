@@ -27,6 +27,8 @@ from peg_core.metrics.calibration import Calibration
 from peg_core.metrics.per_link_ranking import link_ranks
 from peg_core.metrics.reliability import reliability_sums
 from peg_core.metrics.score_runs import ScoreRuns
+from peg_core.splits.held_out_pairs import pair_chunks
+from peg_core.splits.population import Population, cold_pairs, describe_population
 from workers.artifact_ref import ArtifactRef
 from workers.embedded_graph_ref import ScorerRef
 
@@ -145,14 +147,46 @@ class RankRequest:
     seed: int
 
 
-def rank_pooled_task(request: RankRequest, name: str) -> RankResult:
+@dataclass(frozen=True)
+class PairSubset:
+    """The pairs of a table that have a cold end, or those that have none.
+
+    Args:
+        table: Source, target and label, in the order of the scores.
+        graph: The training graph, where a cold node has no edge.
+        cold: Which of the two.
+    """
+
+    table: Path
+    graph: ArtifactRef[GraphStore]
+    cold: bool
+
+    def rows(self, part: int) -> npt.NDArray[np.bool_]:
+        """Which rows of a part of the table belong to it."""
+        table = pl.scan_parquet(self.table).slice(part * ROWS_PER_PART, ROWS_PER_PART)
+        ends = table.select("source", "target").collect()
+        cold = cold_pairs(self.graph.open(), *(end.to_numpy() for end in ends))
+        return cold if self.cold else ~cold
+
+
+def population_task(table: Path, graph: ArtifactRef[GraphStore]) -> Population:
+    """Whom the pairs of a table are about."""
+    return describe_population(graph.open(), pair_chunks(table))
+
+
+def rank_pooled_task(
+    request: RankRequest, name: str, subset: PairSubset | None = None
+) -> RankResult:
     """Metrics of links against all non-links of a scored table; every score is read once."""
     opened = request.scores.open()
-    scratch = opened.scratch(name, request.column)
+    kind = "" if subset is None else f"-{'cold' if subset.cold else 'warm'}"
+    scratch = opened.scratch(name + kind, request.column)
     shutil.rmtree(scratch, ignore_errors=True)
     runs = ScoreRuns(scratch)
-    for file in opened.pair_files(name):
+    for part, file in enumerate(opened.pair_files(name)):
         rows = pl.read_parquet(file, columns=[request.column, "label"])
+        if subset is not None:
+            rows = rows.filter(subset.rows(part))
         scores, label = rows[request.column].to_numpy(), rows["label"].to_numpy()
         runs.add(scores[label == 1], scores[label == 0])
     found = request.bootstrap.ranking(
