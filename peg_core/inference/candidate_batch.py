@@ -9,15 +9,23 @@ import numba
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from peg_core.errors import InputError
 from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
+from peg_core.inference.pair_reasons import (
+    COLD_NODE,
+    FINE,
+    SELF_PAIR,
+    Codes,
+    count_reasons,
+    describe_row,
+    reason_codes,
+    reason_names,
+)
 from peg_core.inference.pair_scoring import PairScorer
 
 HISTOGRAM_BINS = 50
-UNKNOWN_NODE, NULL_ID = "unknown_node", "null_id"
 
 ScoreColumn = Literal["score", "logit"]
 OnUnknown = Literal["null", "drop", "error"]
@@ -32,10 +40,12 @@ class ScoreColumns:
         source: Column with the id of one end of a pair.
         target: Column with the id of the other end.
         written: What is written of a pair, in this order.
-        on_unknown: What happens to a pair with an id that is null or not in the graph: its
-            scores are null and ``reason`` says why, or the row is left out, or all stops.
+        on_unknown: What happens to a pair that cannot be scored: its scores are null and
+            ``reason`` says why, or the row is left out, or all stops.
         calibration: Slope and intercept: ``score`` is the logistic function of
             ``slope * logit + intercept``.
+        scores_cold: Whether a pair with a node that has no edge gets a score: features tell
+            something about such a node.
     """
 
     source: str = "src"
@@ -43,6 +53,7 @@ class ScoreColumns:
     written: tuple[ScoreColumn, ...] = ("score",)
     on_unknown: OnUnknown = "null"
     calibration: tuple[float, float] = (1.0, 0.0)
+    scores_cold: bool = True
 
     @property
     def added(self) -> list[str]:
@@ -55,14 +66,12 @@ class ScoredBatch(NamedTuple):
 
     Args:
         table: Ids, scores, then the other columns of the candidates.
-        unknown: Pairs with an id that the graph does not have.
-        null_ids: Pairs with a null id.
+        reasons: Pairs by reason, as ``COUNTS`` calls them.
         histogram: Of the scores between 0 and 1, [HISTOGRAM_BINS].
     """
 
     table: pa.Table
-    unknown: int
-    null_ids: int
+    reasons: dict[str, int]
     histogram: npt.NDArray[np.int64]
 
 
@@ -73,20 +82,20 @@ def score_batch(
     source = node_ids.lookup(normalise_ids(table[columns.source]))
     target = node_ids.lookup(normalise_ids(table[columns.target]))
     known = (source >= 0) & (target >= 0)
-    null = _null_ids(table, columns)
+    codes = reason_codes(source, target, _null_ids(table, columns), scorer.cold_nodes)
+    scored = (codes == FINE) | (codes == COLD_NODE) if columns.scores_cold else codes == FINE
+    if columns.on_unknown == "error" and not scored.all():
+        raise _no_score(table, columns, codes, int(np.argmin(scored)), source, location)
     if known.all():
         logits = scorer.logits(source, target)
     else:
-        if columns.on_unknown == "error":
-            raise _unknown_id(table, columns, source, target, location)
         logits = np.zeros(len(table), dtype=np.float32)
         logits[known] = scorer.logits(source[known], target[known])
     scores = np.empty(len(table), dtype=np.float32)
     histogram = np.zeros(HISTOGRAM_BINS, dtype=np.int64)
-    calibrate(logits, *columns.calibration, known, scores, histogram)
-    scored = _with_columns(table, columns, {"score": scores, "logit": logits}, known, null)
-    null_ids = int(null.sum())
-    return ScoredBatch(scored, int((~known).sum()) - null_ids, null_ids, histogram)
+    calibrate(logits, *columns.calibration, scored, scores, histogram)
+    written = _with_columns(table, columns, {"score": scores, "logit": logits}, scored, codes)
+    return ScoredBatch(written, count_reasons(codes), histogram)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -94,16 +103,16 @@ def calibrate(
     logits: FloatArray,
     slope: float,
     intercept: float,
-    known: npt.NDArray[np.bool_],
+    counted: npt.NDArray[np.bool_],
     scores: FloatArray,
     histogram: npt.NDArray[np.int64],
 ) -> None:
-    """Probabilities of logits, [num_pairs]; those of known pairs are counted, too."""
+    """Probabilities of logits, [num_pairs]; some of them are counted, too."""
     one = np.float32(1)
     for i in range(len(logits)):
         value = np.float32(slope * logits[i] + intercept)
         scores[i] = one / (one + np.exp(-value))
-        if known[i] and scores[i] >= 0:  # not a number counts nowhere
+        if counted[i] and scores[i] >= 0:  # not a number counts nowhere
             histogram[min(int(scores[i] * len(histogram)), len(histogram) - 1)] += 1
 
 
@@ -119,40 +128,34 @@ def _with_columns(
     table: pa.Table,
     columns: ScoreColumns,
     values: dict[str, FloatArray],
-    known: npt.NDArray[np.bool_],
-    null: npt.NDArray[np.bool_],
+    scored: npt.NDArray[np.bool_],
+    codes: Codes,
 ) -> pa.Table:
     """Ids first, then scores, then the candidates' other columns."""
     ends = (columns.source, columns.target)
-    mask = None if known.all() else ~known
+    mask = None if scored.all() else ~scored
     built: dict[str, Any] = {name: table[name] for name in ends}
     built |= {name: pa.array(values[name], mask=mask) for name in columns.written}
     if columns.on_unknown == "null":
-        built["reason"] = _reasons(known, null)
+        built["reason"] = reason_names(codes)
     built |= {name: table[name] for name in table.column_names if name not in ends}
-    scored = pa.table(built)
+    whole = pa.table(built)
     drops = columns.on_unknown == "drop" and mask is not None
-    return scored.filter(pa.array(known)) if drops else scored
+    return whole.filter(pa.array(scored)) if drops else whole
 
 
-def _reasons(known: npt.NDArray[np.bool_], null: npt.NDArray[np.bool_]) -> pa.Array:
-    if known.all():
-        return pa.nulls(len(known), pa.string())
-    named = pc.if_else(pa.array(null), NULL_ID, UNKNOWN_NODE)
-    return pc.if_else(pa.array(known), pa.scalar(None, pa.string()), named)
-
-
-def _unknown_id(
+def _no_score(
     table: pa.Table,
     columns: ScoreColumns,
+    codes: Codes,
+    row: int,
     source: npt.NDArray[np.int64],
-    target: npt.NDArray[np.int64],
     location: str,
 ) -> InputError:
-    row = int(np.argmax((source < 0) | (target < 0)))
-    column = columns.source if source[row] < 0 else columns.target
-    found = table[column][row].as_py()
-    what = "a null" if found is None else f"{found!r}, which is no node of the graph"
+    ends = (columns.source, columns.target)
+    column, other = ends if source[row] < 0 or codes[row] in (SELF_PAIR, COLD_NODE) else ends[::-1]
+    found, opposite = (table[name][row].as_py() for name in (column, other))
+    what = describe_row(int(codes[row]), found, other=opposite)
     return InputError(
         f"column {column!r} of {location} holds {what}, and `on_unknown` is error; remove the row, "
         "or set `on_unknown` to null (score and reason tell) or to drop"

@@ -56,6 +56,12 @@ class PairScorer:
                     needed=f"{self.graph.num_nodes:,}",
                 )
 
+    @cached_property
+    def cold_nodes(self) -> npt.NDArray[np.bool_] | None:
+        """Which nodes have no edge, [num_nodes]; None where all have one."""
+        cold: npt.NDArray[np.bool_] = self.graph.indptr[1:] == self.graph.indptr[:-1]
+        return cold if cold.any() else None
+
     def logits(self, source: IntArray, target: IntArray, *, chunk: int = 65_536) -> FloatArray:
         """One logit a pair, [num_pairs]; with torch in chunks, so that memory stays flat."""
         source = self._checked(source)

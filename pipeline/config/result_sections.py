@@ -94,8 +94,9 @@ class ScoreConfig(Section):
         BeforeValidator(null_as_text, json_schema_input_type=str | None),
     ] = Field(
         "null",
-        description="Pairs with an id that is null or not in the graph. null: no score, and "
-        "`reason` says why; drop: left out and counted; error: the run stops and names the id.",
+        description="Pairs that cannot be scored: an id is null or not in the graph, or both ends "
+        "are one node. null: no score, and `reason` says why; drop: left out and counted; error: "
+        "the run stops and names the id.",
     )
     prior: Ratio | None = Field(
         None,

@@ -21,6 +21,7 @@ from peg_core.graph.edge_table import (
 from peg_core.graph.id_types import BINARY, TEXT
 from peg_core.graph.node_ids import NodeIds
 from peg_core.inference.candidate_batch import ScoreColumns
+from peg_core.inference.pair_reasons import COUNTS
 from peg_core.metrics.calibration import Calibration
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import ScoreConfig
@@ -59,13 +60,17 @@ def run(context: StageContext) -> StageResult:
     remove_leftovers(folder)
     for rows in folder.glob(".part-*.rows"):  # of tasks that were killed
         rows.unlink(missing_ok=True)
-    return _result(results, score)
+    return _result(results, score, scores_cold=request.columns.scores_cold)
 
 
-def score_columns(score: ScoreConfig, calibration: Calibration | None = None) -> ScoreColumns:
+def score_columns(
+    score: ScoreConfig, calibration: Calibration | None = None, *, scores_cold: bool = True
+) -> ScoreColumns:
     """What the workers have to know of the configuration."""
     line = (1.0, 0.0) if calibration is None else calibration.line(prior=score.prior)
-    return ScoreColumns(score.source, score.target, tuple(score.columns), score.on_unknown, line)
+    return ScoreColumns(
+        score.source, score.target, tuple(score.columns), score.on_unknown, line, scores_cold
+    )
 
 
 def _request(context: StageContext, score: ScoreConfig) -> ScoreRequest:
@@ -74,10 +79,12 @@ def _request(context: StageContext, score: ScoreConfig) -> ScoreRequest:
     calibration = None
     if "calibrate" in inputs:
         calibration = inputs.calibration(inputs.best_seed).open()
+    # of other kinds a node without an edge has none that anything was learned from
+    kind = inputs.best_model.open().recipe.features["kind"]
     return ScoreRequest(
         nodes=inputs.node_ids,
         scorer=inputs.best_scorer(graph=score.graph),
-        columns=score_columns(score, calibration),
+        columns=score_columns(score, calibration, scores_cold=kind in ("node", "node+positional")),
     )
 
 
@@ -120,24 +127,39 @@ def _shards(groups: list[RowGroup], rows: int) -> list[tuple[str, list[RowGroup]
     return [(f"part-{number:06}", shard) for number, shard in enumerate(shards)]
 
 
-def _result(results: list[ScoreResult], score: ScoreConfig) -> StageResult:
+def _result(results: list[ScoreResult], score: ScoreConfig, *, scores_cold: bool) -> StageResult:
     rows = sum(result["rows"] for result in results)
-    unknown = sum(result["unknown"] for result in results)
-    null_ids = sum(result["null_ids"] for result in results)
-    fate = "were left out" if score.on_unknown == "drop" else "have no score, `reason` tells"
-    warnings = []
-    if unknown:
-        warnings.append(
-            f"{unknown:,} of {rows:,} candidate pairs name a node that the graph does not have: "
-            f"they {fate}"
-        )
-    if null_ids:
-        warnings.append(f"{null_ids:,} of {rows:,} candidate pairs have a null id: they {fate}")
+    reasons = {name: sum(r["reasons"][name] for r in results) for name in COUNTS.values()}
+    always = {name: reasons.pop(name) for name in ("unknown", "null_ids")}
+    seen = {name: count for name, count in reasons.items() if count}
     return StageResult(
-        counts={"pairs": rows, "unknown": unknown, "null_ids": null_ids, "files": len(results)},
+        counts={"pairs": rows, **always, **seen, "files": len(results)},
         details={"histogram": np.sum([r["histogram"] for r in results], axis=0).tolist()},
-        warnings=warnings,
+        warnings=pair_warnings({**always, **seen}, rows, score, scores_cold=scores_cold),
     )
+
+
+def pair_warnings(
+    counts: dict[str, int], rows: int, score: ScoreConfig, *, scores_cold: bool
+) -> list[str]:
+    """Candidates without a score, and those whose score rests on little."""
+    fate = "were left out" if score.on_unknown == "drop" else "have no score, `reason` tells"
+    cold = (
+        "the score rests on the features"
+        if scores_cold
+        else f"without features nothing is known about it: they {fate}"
+    )
+    texts = {
+        "unknown": f"name a node that the graph does not have: they {fate}",
+        "null_ids": f"have a null id: they {fate}",
+        "self_pairs": f"are a node and itself: they {fate}",
+        "cold": f"have a node without an edge: {cold}",
+    }
+    return [
+        f"{counts[name]:,} of {rows:,} candidate pairs {text}"
+        for name, text in texts.items()
+        if counts.get(name)
+    ]
 
 
 class _RowProgress:
@@ -171,7 +193,7 @@ class _RowProgress:
 
 STAGE = Stage(
     "score",
-    3,
+    4,
     ("ingest", "split", "encode", "train", "embed", "calibrate", "encode_all", "embed_all"),
     settings,
     run,

@@ -38,7 +38,9 @@ def test_edges_become_scores_metrics_and_a_report(finished):
     assert scores[17, "score"] is None
     assert scores["score"].drop_nulls().is_between(0, 1).all()
     assert scores[17, "reason"] == "unknown_node"
-    assert manifests["score"].counts == {"pairs": 600, "unknown": 1, "null_ids": 0, "files": 3}
+    assert manifests["score"].counts == {
+        "pairs": 600, "unknown": 1, "null_ids": 0, "self_pairs": 5, "files": 3
+    }  # fmt: skip
     assert "9,999" not in str(manifests["score"].warnings)
     assert "1 of 600 candidate pairs" in manifests["score"].warnings[0]
 

@@ -57,7 +57,9 @@ def test_a_run_scores_other_candidates_as_its_own(trained_run, candidates, tmp_p
         "done", "manifest.json", *(f"part-{i:06}.parquet" for i in range(3))
     ]  # fmt: skip
     manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["counts"] == {"pairs": 600, "unknown": 1, "null_ids": 0, "files": 3}
+    assert manifest["counts"] == {
+        "pairs": 600, "unknown": 1, "null_ids": 0, "self_pairs": 5, "files": 3
+    }  # fmt: skip
 
     values = yaml.safe_load(trained_run.read_text())
     score = {"candidates": str(candidates), "shard_rows": 100, "columns": ["logit"]}

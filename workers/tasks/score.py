@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -54,8 +55,7 @@ class ScoreResult(TypedDict):
 
     rows: int
     written: int
-    unknown: int
-    null_ids: int
+    reasons: dict[str, int]
     histogram: list[int]
 
 
@@ -65,8 +65,7 @@ class _Tally:
 
     rows: int = 0
     kept: int = 0
-    unknown: int = 0
-    null_ids: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
     histogram: npt.NDArray[np.int64] = field(
         default_factory=lambda: np.zeros(HISTOGRAM_BINS, dtype=np.int64)
     )
@@ -74,8 +73,7 @@ class _Tally:
     def add(self, rows: int, batch: ScoredBatch) -> None:
         self.rows += rows
         self.kept += len(batch.table)
-        self.unknown += batch.unknown
-        self.null_ids += batch.null_ids
+        self.reasons.update(batch.reasons)
         self.histogram += batch.histogram
 
 
@@ -106,8 +104,7 @@ def score_task(request: ScoreRequest, groups: list[RowGroup], out: Path) -> Scor
     return {
         "rows": tally.rows,
         "written": tally.kept,
-        "unknown": tally.unknown,
-        "null_ids": tally.null_ids,
+        "reasons": dict(tally.reasons),
         "histogram": tally.histogram.tolist(),
     }
 

@@ -59,6 +59,7 @@ def candidates(tmp_path):
     """A thousand pairs in uneven row groups; rows 3, 5 and 7 have no node at an end."""
     rng = np.random.default_rng(1)
     ends = rng.integers(0, NODES, size=(2, 1_000))
+    ends[1] = (ends[0] + 1 + ends[1] % (NODES - 1)) % NODES  # no node and itself
     names = [[f"n{i}" for i in end] for end in ends]
     names[0][3], names[1][5], names[0][7] = "nobody", None, None
     names[1][7] = "nobody"
@@ -105,7 +106,8 @@ def test_rows_keep_their_order_and_columns(request_of, candidates, tmp_path):
     np.testing.assert_allclose(table["score"].drop_nulls(), probability, rtol=1e-6)
     counts = np.histogram(probability, bins=50, range=(0, 1))[0]
     assert result == {
-        "rows": 1_000, "written": 1_000, "unknown": 1, "null_ids": 2,
+        "rows": 1_000, "written": 1_000,
+        "reasons": {"unknown": 1, "null_ids": 2, "self_pairs": 0, "cold": 0},
         "histogram": counts.tolist(),
     }  # fmt: skip
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
@@ -161,3 +163,61 @@ def test_fewer_rows_than_promised_are_no_output(request_of, candidates, tmp_path
     with pytest.raises(PegError, match="the candidates changed meanwhile"):
         score_task(request_of(), groups, tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()
+
+
+@pytest.fixture
+def odd_pairs(tmp_path):
+    """A node and itself, a cold node at either end and at both, and a pair like any other."""
+    pairs = [("n3", "n3"), ("n7", "n3"), ("n3", "n7"), ("n7", "n7"), ("n3", "n4"), ("n7", None)]
+    file = tmp_path / "odd.parquet"
+    pl.DataFrame(pairs, schema=["src", "dst"], orient="row").write_parquet(file)
+    return file
+
+
+@pytest.fixture
+def cold_request(request_of, tmp_path):
+    """The same with n7 cut off: the scorer sees another graph."""
+
+    def build(**columns):
+        request = request_of(written=("logit",), **columns)
+        graph = GraphStore.open(request.nodes.folder)
+        source, target = graph.edges()
+        keep = (source != 7) & (target != 7)
+        cut = tmp_path / "cut"
+        GraphStore.from_edges(source[keep], target[keep], num_nodes=NODES).save(cut)
+        embedded = replace(request.scorer.embedded, graph=ArtifactRef.of_folder(cut, GraphStore))
+        return replace(request, scorer=replace(request.scorer, embedded=embedded))
+
+    return build
+
+
+def test_a_node_and_itself_has_no_score_and_a_cold_node_is_told_of(
+    cold_request, odd_pairs, tmp_path
+):
+    result = score(cold_request(), odd_pairs, tmp_path / "out.parquet")
+    table = pl.read_parquet(tmp_path / "out.parquet")
+    reasons = ["self_pair", "cold_node", "cold_node", "self_pair", None, "null_id"]
+    assert table["reason"].to_list() == reasons
+    known = [value is not None for value in table["logit"]]
+    assert known == [False, True, True, False, True, False]
+    assert result["reasons"] == {"unknown": 0, "null_ids": 1, "self_pairs": 2, "cold": 2}
+    assert sum(result["histogram"]) == 3
+
+
+def test_without_features_nothing_is_known_of_a_cold_node(cold_request, odd_pairs, tmp_path):
+    request = cold_request(scores_cold=False)
+    result = score(request, odd_pairs, tmp_path / "out.parquet")
+    table = pl.read_parquet(tmp_path / "out.parquet")
+    assert [value is not None for value in table["logit"]] == [False] * 4 + [True, False]
+    assert table["reason"][1:3].to_list() == ["cold_node"] * 2
+    assert sum(result["histogram"]) == 1
+    dropped = cold_request(scores_cold=False, on_unknown="drop")
+    assert score(dropped, odd_pairs, tmp_path / "fewer.parquet")["written"] == 1
+
+
+def test_a_pair_without_a_score_stops_where_asked(cold_request, odd_pairs, tmp_path):
+    request = cold_request(on_unknown="error", scores_cold=False)
+    with pytest.raises(InputError, match="holds 'n3' at both ends of a pair"):
+        score(request, odd_pairs, tmp_path / "out.parquet")
+    with pytest.raises(InputError, match="a pair of 'n7' and 'n3', one of which has no edge"):
+        score(request, without(odd_pairs, 0), tmp_path / "out.parquet")
