@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -22,12 +23,13 @@ OnBadRows = Literal["error", "drop"]
 
 @dataclass(frozen=True)
 class EdgeColumns:
-    """What the columns of an edge list are called."""
+    """What the columns of an edge list are called; no date may be after ``latest``."""
 
     source: str
     target: str
     weight: str | None = None
     time: str | None = None
+    latest: datetime | None = None
 
     @property
     def ends(self) -> list[str]:
@@ -46,6 +48,7 @@ class Dirt:
     null_ids: int = 0
     null_values: int = 0
     bad_weights: int = 0
+    future_times: int = 0
     self_loops: int = 0
 
     def add(self, other: Dirt) -> None:
@@ -129,6 +132,8 @@ def _clean(
     dirt.rows += len(table)
     for names, counter in ((columns.ends, "null_ids"), (columns.names[2:], "null_values")):
         table = _without_nulls(table, names, counter, location, on_bad_rows, dirt)
+    if columns.time and columns.latest:
+        table = _without_future(table, columns.time, columns.latest, location, on_bad_rows, dirt)
     weight = None
     if columns.weight:
         table, weight = _with_good_weights(table, columns.weight, location, on_bad_rows, dirt)
@@ -190,6 +195,38 @@ def _with_good_weights(
         )
     dirt.bad_weights += int(bad.sum())
     return table.filter(pa.array(~bad)), weights[~bad]
+
+
+def _without_future(
+    table: pa.Table,
+    name: str,
+    latest: datetime,
+    location: _Location,
+    on_bad_rows: OnBadRows,
+    dirt: Dirt,
+) -> pa.Table:
+    """Rows whose date has come; integers are no dates."""
+    kind = table[name].type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        return table
+    # times without a zone count as UTC
+    limit = pa.scalar(latest.replace(tzinfo=None), pa.timestamp("us"))
+    dates = table[name]
+    if pa.types.is_timestamp(kind):
+        dates = dates.cast(pa.timestamp(kind.unit))
+    late = pc.greater(dates.cast(pa.timestamp("us"), safe=False), limit)
+    count = pc.sum(late).as_py() or 0
+    if not count:
+        return table
+    if on_bad_rows == "error":
+        row = pc.index(late, True).as_py()
+        raise InputError(
+            f"column {name!r} of {location.group.file} holds {count:,} date(s) in the future, the "
+            f"first, {table[name][row].as_py()}, in {location.row(row)}; mend the dates or this "
+            "machine's clock, or set `graph.on_bad_rows: drop`"
+        )
+    dirt.future_times += count
+    return table.filter(pc.invert(late))
 
 
 def _timestamps(column: pa.ChunkedArray, location: _Location, name: str) -> npt.NDArray[np.int64]:

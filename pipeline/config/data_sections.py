@@ -35,8 +35,8 @@ class GraphConfig(Section):
     )
     on_bad_rows: Literal["error", "drop"] = Field(
         "error",
-        description="Rows with a null id, a null value or a weight that is not positive: "
-        "stop and name the first, or leave them out and count them.",
+        description="Rows with a null id, a null value, a weight that is not positive or a date in "
+        "the future: stop and name the first, or leave them out and count them.",
     )
     time: Column | None = Field(None, description="Column with timestamps, for `split.by: time`.")
     nodes: Location | None = Field(

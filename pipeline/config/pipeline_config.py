@@ -137,6 +137,12 @@ class PipelineConfig(Section):
         """How the split draws its non-links, as asked for or by default."""
         return self.evaluate.negatives or ("matched" if self.split.by == "time" else "random")
 
+    @property
+    def reads_node_features(self) -> bool:
+        """Whether the model reads what the node table says about the nodes."""
+        kind = self.features.kind
+        return kind in ("node", "node+positional") or (kind == "auto" and bool(self.graph.features))
+
     def _check_other_graph(self, other: GraphConfig) -> None:
         """A model can read another graph only where its features mean the same there."""
         kind = self.features.kind

@@ -10,6 +10,7 @@ from typing import Any
 from peg_core.artifacts.trained_model import seed_part
 from peg_core.metrics.calibration import Calibration
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.report.guard_rails import calibration_rails
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.train import seeds_of
 from workers.shard import Shard
@@ -53,6 +54,11 @@ def run(context: StageContext) -> StageResult:
             "error": first["error"],
         },
         details={"seeds": dict(zip(map(str, seeds), results, strict=True))},
+        warnings=calibration_rails(
+            [result["slope"] for result in results],
+            [result["spread"] for result in results],
+            first["pairs"],
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from peg_core.metrics.reliability import expected_calibration_error, reliability
 from peg_core.splits.held_out_pairs import count_pairs
 from peg_core.splits.population import Population, cold_shares, subsets
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.report.guard_rails import evaluation_rails
 from pipeline.report.metric_rows import SCHEMA, Ranking, metric_rows, tabulate
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.negatives import protocols
@@ -64,6 +65,12 @@ def run(context: StageContext) -> StageResult:
             "calibration": curves,
             "seeds": _by_seed(context.config, rankings, results),
         },
+        warnings=evaluation_rails(
+            table[protocols(context.config)[0]],
+            population,
+            metric=_headline(context.config),
+            features=context.config.reads_node_features,
+        ),
     )
 
 
@@ -218,12 +225,16 @@ def _calibration(config: PipelineConfig, scored: list[PairsResult]) -> dict[str,
     return found
 
 
+def _headline(config: PipelineConfig) -> str:
+    """The metric by which methods are compared."""
+    return "mrr" if protocols(config)[0] == "heart" else "auc"
+
+
 def _counts(
     config: PipelineConfig, table: dict[str, list[dict[str, Any]]], curves: dict[str, Any]
 ) -> dict[str, Any]:
     """The model's headline, and the same of the best heuristic."""
-    protocol = protocols(config)[0]
-    metric = "mrr" if protocol == "heart" else "auc"
+    protocol, metric = protocols(config)[0], _headline(config)
     model, *others = table[protocol]
     counts = {f"test_{metric}": model[metric]}
     if "average_precision" in model:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from peg_core.artifacts.manifest import Identity, Manifest
 from peg_core.graph.edge_rows import EdgeColumns
+from peg_core.graph.edge_sides import Sides, look_bipartite
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_table import NodeColumns
 from pipeline.config.pipeline_config import PipelineConfig
@@ -18,6 +20,8 @@ EDGES = "graph.edges"
 # Shares from which on a node table is odd: of nodes with a row, of rows without an edge.
 FEWEST_ROWS = 0.5
 MOST_ISOLATED = 0.5
+# A date without a zone may be ahead by as much.
+CLOCKS_APART = timedelta(days=1)
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -71,7 +75,9 @@ def run(context: StageContext) -> StageResult:
             edge_files, previous = added, earlier.at(GraphStore)
     request = IngestRequest(
         edge_files=edge_files,
-        columns=EdgeColumns(graph.source, graph.target, graph.weight, graph.time),
+        columns=EdgeColumns(
+            graph.source, graph.target, graph.weight, graph.time, datetime.now(UTC) + CLOCKS_APART
+        ),
         duplicates=graph.duplicates,
         on_bad_rows=graph.on_bad_rows,
         nodes=graph.nodes,
@@ -85,7 +91,8 @@ def run(context: StageContext) -> StageResult:
         out=context.out.at(GraphStore),
         previous=previous,
     )
-    counts = Ingestion.prepare(context, request).run()
+    ingestion = Ingestion.prepare(context, request)
+    counts = ingestion.run()
     return StageResult(
         counts={key: value for key, value in counts.items() if value or key in SHOWN},
         details={
@@ -93,8 +100,23 @@ def run(context: StageContext) -> StageResult:
             "merged_into": previous.fingerprint if previous is not None else None,
             "dirt": counts,
         },
-        warnings=node_table_warnings(counts) if graph.nodes else [],
+        warnings=[
+            *side_warnings(ingestion.sides, graph.source, graph.target),
+            *(node_table_warnings(counts) if graph.nodes else []),
+        ],
     )
+
+
+def side_warnings(sides: Sides | None, source: str, target: str) -> list[str]:
+    """What is odd about an edge list whose columns have no node in common."""
+    if sides is None or not look_bipartite(sides):
+        return []
+    return [
+        f"no node stands in both {source!r} ({sides['sources']:,} nodes) and {target!r} "
+        f"({sides['targets']:,}) in {sides['rows']:,} rows, as if there were two kinds of node: "
+        "non-links within one kind are drawn and nodes of one kind recommended to each other; "
+        "results look better than they are"
+    ]
 
 
 def node_table_warnings(counts: dict[str, Any]) -> list[str]:

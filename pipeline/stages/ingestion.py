@@ -14,6 +14,7 @@ import pyarrow as pa
 from peg_core.errors import InputError
 from peg_core.graph.edge_ranges import KeyRange, cut_ranges
 from peg_core.graph.edge_rows import Dirt
+from peg_core.graph.edge_sides import Sides
 from peg_core.graph.edge_table import RowGroup, find_id_type, find_parquet_files, list_row_groups
 from peg_core.graph.graph_store import GraphSize
 from peg_core.storage.stored_path import remove
@@ -31,6 +32,7 @@ from workers.tasks.ingest import (
     place_task,
     range_task,
     run_task,
+    sides_task,
 )
 
 # What one row costs at most while it is read, looked up, mirrored and sorted.
@@ -45,7 +47,7 @@ REASONS = [field.name for field in dataclasses.fields(Dirt) if field.name != "ro
 
 @dataclass
 class Ingestion:
-    """One ingestion: its inputs, and how far it is."""
+    """One ingestion: its inputs, and how far it is; ``sides`` is known in the end."""
 
     context: StageContext
     request: IngestRequest
@@ -53,6 +55,7 @@ class Ingestion:
     node_groups: list[RowGroup]
     id_type: pa.DataType
     finished_steps: int = 0
+    sides: Sides | None = None
 
     @classmethod
     def prepare(cls, context: StageContext, request: IngestRequest) -> Ingestion:
@@ -78,6 +81,7 @@ class Ingestion:
         shards = self._run_shards(nodes)
         sorted_rows = self._map(run_task, shards, "sort")
         self._require_edges(sorted_rows)
+        self.sides = self._compare_sides()
         runs: list[Path] = [
             shard.arguments["out"] / run
             for shard, done in zip(shards, sorted_rows, strict=True)
@@ -193,6 +197,13 @@ class Ingestion:
             )
             for name, batch in batches(self.edge_groups, self.rows_per_task)
         ]
+
+    def _compare_sides(self) -> Sides:
+        """Whether the two columns of the edge list name the same nodes."""
+        arguments = {
+            "request": self.request, "groups": self.edge_groups, "id_type": self.id_type
+        }  # fmt: skip
+        return self._map(sides_task, [Shard("sides", arguments)], "sides", ends=False)[0]
 
     def _cut(self, runs: list[Path], nodes: int) -> list[KeyRange]:
         entries = 2 * self.rows_per_task

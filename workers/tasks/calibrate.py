@@ -19,11 +19,15 @@ from workers.embedded_graph_ref import ScorerRef
 
 
 class CalibrateResult(TypedDict):
-    """The line, from how many of the pairs, and how far chances were off before and after."""
+    """The line, from how many of the pairs, and how far chances were off before and after.
+
+    ``spread`` is the standard deviation of the logits after the line.
+    """
 
     slope: float
     intercept: float
     prior: float
+    spread: float
     pairs: int
     validation_pairs: int
     error_before: float
@@ -67,6 +71,7 @@ def calibrate_task(
         "slope": calibration.slope,
         "intercept": calibration.intercept,
         "prior": calibration.prior,
+        "spread": float(abs(calibration.slope) * logits.std()),
         "pairs": len(logits),
         "validation_pairs": count_pairs(held_out.held_out_file("valid")),
         "error_before": _error(untouched, pairs.label),

@@ -19,6 +19,7 @@ from peg_core.graph.edge_ranges import (
 )
 from peg_core.graph.edge_rows import Dirt, EdgeColumns, OnBadRows, read_edges
 from peg_core.graph.edge_runs import collect_ids, merge_ids, write_distinct, write_runs
+from peg_core.graph.edge_sides import Sides, compare_sides
 from peg_core.graph.edge_table import (
     RowGroup,
     read_row_group,
@@ -79,6 +80,11 @@ def ids_task(
         groups, request.columns, id_type, on_bad_rows=request.on_bad_rows, dirt=Dirt()
     )
     return {"ids": collect_ids(rows, out)}
+
+
+def sides_task(request: IngestRequest, groups: list[RowGroup], id_type: pa.DataType) -> Sides:
+    """Whether the two columns of the edge list name the same nodes."""
+    return compare_sides(groups, request.columns, id_type)
 
 
 def node_ids_task(

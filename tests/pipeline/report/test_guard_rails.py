@@ -1,0 +1,73 @@
+"""Each sentence where its numbers ask for it, and nowhere else."""
+
+import pytest
+
+from pipeline.report.guard_rails import calibration_rails, evaluation_rails
+
+FINE = {
+    "links": 1000, "cold_links": 200, "non_links": 1000, "cold_non_links": 190,
+    "degree_shift": 0.3, "median_test_degree": 3.0, "median_train_degree": 9.0,
+}  # fmt: skip
+
+
+def row(method, auc, half=0.01):
+    return {"method": method, "auc": auc, "auc_low": auc - half, "auc_high": auc + half}
+
+
+def rails(rows=None, features=False, metric="auc", **changes):
+    rows = rows or [row("peg", 0.8), row("katz", 0.7)]
+    return evaluation_rails(rows, FINE | changes, metric=metric, features=features)
+
+
+def test_nothing_is_said_of_a_test_that_is_in_order():
+    assert rails() == []
+    assert rails([row("peg", 0.5)]) == []
+    assert (
+        rails([{"method": "peg", "mrr": 0.1}, {"method": "katz", "mrr": 0.1}], metric="mrr") == []
+    )
+
+
+def test_worse_than_chance():
+    (text,) = rails([row("peg", 0.1609)])
+    assert text.startswith("test AUC is 0.1609 on 2,000 pairs, worse than chance; look for")
+    (text, _) = rails([row("peg", 0.1609)], cold_links=998)
+    assert "99.8% of the links and 19.0% of the non-links" in text
+    assert "set `evaluate.negatives: matched`" in text
+
+
+@pytest.mark.parametrize(
+    ("model", "heuristic", "told"),
+    [(0.7, 0.73, True), (0.7, 0.711, True), (0.7, 0.709, False), (0.7, 0.69, False)],
+)
+def test_a_heuristic_that_is_better_beyond_the_interval(model, heuristic, told):
+    found = rails([row("peg", model), row("katz", 0.2), row("adamic_adar", heuristic)])
+    assert len(found) == told
+    if told:
+        assert found[0].startswith("adamic adar needs no training and is better than the model on ")
+        assert f"1,000 test links: auc {heuristic:.4f} against 0.7000" in found[0]
+
+
+def test_without_intervals_any_difference_counts():
+    rows = [{"method": "peg", "mrr": 0.1}, {"method": "katz", "mrr": 0.11}]
+    assert len(rails(rows, metric="mrr")) == 1
+
+
+def test_many_cold_links():
+    (text,) = rails(cold_links=201)
+    assert text.startswith("201 of 1,000 test links (20.1%) have a node without a training edge")
+    assert "give `graph.features`" in text
+    assert "rest on node features alone" in rails(cold_links=201, features=True)[0]
+
+
+def test_degrees_far_apart():
+    (text,) = rails(degree_shift=0.31)
+    assert "median 3 against 9, distance 0.31" in text
+
+
+def test_calibration():
+    assert calibration_rails([0.9, 1.1], [2.0, 1.5], 50) == []
+    assert calibration_rails([0.001], [2.0], 50) == []  # wide logits
+    (text,) = calibration_rails([0.9, -0.2], [2.0, 0.5], 1500)
+    assert "slope -0.2000 on 1,500 validation pairs" in text
+    (text,) = calibration_rails([0.02], [0.01], 1500)
+    assert "1,500 validation pairs are all nearly the same (slope 0.0200)" in text
