@@ -23,7 +23,8 @@ from peg_core.splits.time_ties import require_times_that_differ
 IntArray = npt.NDArray[np.integer[Any]]
 Parts = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
-TRAIN, VALID, TEST = 0, 1, 2
+# Edges that are left out came after all others: a split of an earlier day does without them.
+TRAIN, VALID, TEST, LEFT_OUT = 0, 1, 2, 3
 # The purpose of the hashes that folds go by.
 FOLDS = "folds"
 
@@ -92,6 +93,7 @@ def split_by_time(
     valid: float,
     test: float,
     seed: int,
+    leave_out: float = 0.0,
 ) -> None:
     """The newest edges test, those before them validate; ties go by the hash of the pair.
 
@@ -99,36 +101,47 @@ def split_by_time(
         node_keys: [num_nodes], what a node is known by.
         times: [2 * num_edges].
         out: [2 * num_edges].
+        leave_out: Share of the edges, the newest of all, that are in no part.
     """
     require_times_that_differ(times)
-    _split(EdgeOrder(graph, node_keys, seed, times), out, valid=valid, test=test)
+    order = EdgeOrder(graph, node_keys, seed, times)
+    _split(order, out, valid=valid, test=test, leave_out=leave_out)
 
 
-def _split(order: EdgeOrder, out: Parts, *, valid: float, test: float) -> None:
+def _split(
+    order: EdgeOrder, out: Parts, *, valid: float, test: float, leave_out: float = 0.0
+) -> None:
+    ranks = last_ranks(order.graph.num_edges, valid=valid, test=test, leave_out=leave_out)
     last = {
-        part: kth_smallest(order.edge_keys, rank, words=order.words)
-        for part, rank in last_ranks(order.graph.num_edges, valid=valid, test=test).items()
+        part: kth_smallest(order.edge_keys, rank, words=order.words) for part, rank in ranks.items()
     }
     for chunk, keys in order.chunks():
         out[chunk.part] = parts_of(keys, last)
 
 
-def last_ranks(num_edges: int, *, valid: float, test: float) -> dict[int, int]:
+def last_ranks(
+    num_edges: int, *, valid: float, test: float, leave_out: float = 0.0
+) -> dict[int, int]:
     """The place of the last edge of each part in the order in which they are set aside."""
     num_test, num_valid = round(test * num_edges), round(valid * num_edges)
+    num_left_out = round(leave_out * num_edges)
     for part, ratio, count in (("test", test, num_test), ("valid", valid, num_valid)):
         if not count:
             raise GraphTooSmall.for_split(part=part, ratio=ratio, edges=num_edges)
-    if num_test + num_valid >= num_edges:
-        raise GraphTooSmall.for_split(part="train", ratio=1 - valid - test, edges=num_edges)
-    return {TEST: num_test - 1, VALID: num_test + num_valid - 1}
+    set_aside = num_left_out + num_test + num_valid
+    if set_aside >= num_edges:
+        ratio = 1 - valid - test - leave_out
+        raise GraphTooSmall.for_split(part="train", ratio=ratio, edges=num_edges)
+    ranks = {TEST: num_left_out + num_test - 1, VALID: set_aside - 1}
+    return {**ranks, LEFT_OUT: num_left_out - 1} if num_left_out else ranks
 
 
 def parts_of(keys: Keys, last: Mapping[int, Key]) -> Parts:
-    """The part of every key, by the keys of the last edge to test and to validate."""
+    """The part of every key, by the keys of the last edge of each part."""
     parts = np.full(len(keys[0]), TRAIN, dtype=np.uint8)
-    for part in (VALID, TEST):
-        parts[_not_after(keys, last[part])] = part
+    for part in (VALID, TEST, LEFT_OUT):
+        if part in last:
+            parts[_not_after(keys, last[part])] = part
     return parts
 
 

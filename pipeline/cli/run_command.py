@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -27,6 +28,11 @@ from pipeline.report.data import SUFFIXES
 from pipeline.run.plan import forced_stages
 from pipeline.run.progress import RunDisplay
 from pipeline.store.local_store import AnyStore, open_store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pipeline.run.repeats import RunSeries
 
 # So that the table fits into a terminal.
 SHORT = {"average_precision": "ap"}
@@ -66,7 +72,7 @@ def run(
     peg run configs/quickstart.yaml --refresh     # new edges, the same model
     peg run configs/quickstart.yaml --cluster configs/clusters/on_premise.yaml
     """
-    from pipeline.run.repeats import run_repeats, summarise
+    from pipeline.run.repeats import RunSeries, run_series
     from pipeline.run.runner import run_pipeline
     from pipeline.stages import STAGES
 
@@ -80,22 +86,33 @@ def run(
             raise ConfigError("--refresh decides itself what runs; leave --from and --force out")
         _refresh(console, config, loaded, events=events)
         return
-    repeats = None
+    series, together = RunSeries.of(loaded), None
     with RunDisplay(Console(quiet=True) if events else console) as display:
         sink = sys.stdout if events else None
-        if loaded.repeats > 1:
-            manifests, repeats = run_repeats(loaded, display, forced=forced, events=sink)
+        if series is not None:
+            manifests, together = run_series(series, display, forced=forced, events=sink)
         else:
             manifests = run_pipeline(loaded, display, forced=forced, events=sink)
     _print_results(console, config, open_store(loaded.store), manifests)
-    if repeats is not None:
-        console.print(f"\nmean ± deviation over {loaded.repeats} splits:")
-        for row in summarise(repeats).iter_rows(named=True):
-            console.print(
-                f"  {row['protocol']:<22}{row['method']:<24}{row['metric']:<20}"
-                f"{row['mean']:.4f} ± {row['deviation']:.4f}",
-                soft_wrap=True,
-            )
+    if series is not None and together is not None:
+        _print_series(console, series, together)
+
+
+def _print_series(console: Console, series: RunSeries, together: pl.DataFrame) -> None:
+    """What several runs come to; of windows of time each one, too: they are no repetitions."""
+    from pipeline.run.repeats import summarise
+
+    console.print(f"\nmean ± deviation over {len(series.configs)} {series.noun}s:")
+    for row in summarise(together).iter_rows(named=True):
+        each = ""
+        if series.noun == "window":
+            each = f"  ({', '.join(f'{value:.4f}' for value in row['values'])})"
+        deviation = math.nan if row["deviation"] is None else row["deviation"]
+        console.print(
+            f"  {row['protocol']:<22}{row['method']:<24}{row['metric']:<20}"
+            f"{row['mean']:.4f} ± {deviation:.4f}{each}",
+            soft_wrap=True,
+        )
 
 
 def _refresh(console: Console, file: Path, config: PipelineConfig, *, events: bool) -> None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from peg_core.encoding import ENCODERS
 from peg_core.graph.feature_columns import MAX_WIDTH
 from pipeline.config.field_types import (
+    LATER,
     MOST,
     Column,
     Location,
@@ -150,6 +151,20 @@ class SplitConfig(Section):
         None, description="Parquet file of non-links to test with; none: drawn at random."
     )
     seed: Seed = Field(0, description="Seed of the split.")
+    leave_out: Annotated[float, LATER] = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="Share of the edges, the newest of all, that are in no part, with `by: time`: "
+        "the split of an earlier day.",
+    )
+    windows: Annotated[int, LATER] = Field(
+        1,
+        ge=1,
+        le=100,
+        description="Rolling backtest, with `by: time`: how many windows of `test` edges, one "
+        "after the other, are tested in turn by what came before. The last is the newest.",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> SplitConfig:
@@ -162,7 +177,25 @@ class SplitConfig(Section):
             )
         if self.valid + self.test >= 1:
             raise ValueError("`valid` and `test` together must leave edges to train on")
+        self._check_time()
         return self
+
+    def _check_time(self) -> None:
+        """Refuse what has a meaning for a split by time alone."""
+        for key, default in (("leave_out", 0.0), ("windows", 1)):
+            if getattr(self, key) != default and self.by != "time":
+                raise ValueError(
+                    f"`{key}` needs `by: time`, found `by: {self.by}`; leave `{key}` out"
+                )
+        if self.windows > 1 and self.leave_out:
+            raise ValueError("`windows` decides what is left out; leave `leave_out` out")
+        earlier = self.leave_out + (self.windows - 1) * self.test
+        aside = self.valid + self.test + earlier
+        if earlier and aside >= 1:
+            raise ValueError(
+                f"`windows`, `leave_out`, `valid` and `test` set {aside:.0%} of the edges aside "
+                "and must leave some to train on; lower one of them"
+            )
 
 
 class EncodingConfig(BaseModel):

@@ -163,6 +163,11 @@ class PipelineConfig(Section):
     def _consistent(self) -> PipelineConfig:
         if self.split.by == "time" and self.graph.time is None:
             raise ValueError("`split.by: time` needs `graph.time`, the column with the timestamps")
+        if self.split.windows > 1 and self.repeats > 1:
+            raise ValueError(
+                f"`repeats: {self.repeats}` and `split.windows` are two series of runs; set one of "
+                "them to 1"
+            )
         fan_outs = self.train.fan_outs
         if fan_outs is not None and len(fan_outs) != self.model.layers:
             raise ValueError(

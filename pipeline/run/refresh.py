@@ -157,6 +157,10 @@ def limits_passed(drift: dict[str, Any], limits: RefreshConfig) -> list[str]:
 
 def _require_scorable(config: PipelineConfig) -> None:
     """Refuse what cannot follow new edges, before anything is read."""
+    if config.split.windows > 1:
+        raise ConfigError(
+            f"a refresh keeps one model, found `split.windows: {config.split.windows}`; set 1"
+        )
     if config.repeats > 1:
         raise ConfigError(f"a refresh keeps one model, found `repeats: {config.repeats}`; set 1")
     if config.features.kind in ("learned", "one_hot"):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Self, TextIO
 
 import polars as pl
 
@@ -18,45 +19,67 @@ from pipeline.run.runner import open_cluster, run_pipeline
 from pipeline.stages.report import evaluation_tables
 
 
-def run_repeats(
-    config: PipelineConfig,
+@dataclass(frozen=True)
+class RunSeries:
+    """Runs of one pipeline that differ in their splits.
+
+    Args:
+        noun: What each of them is: a ``split`` drawn with another seed, or a ``window`` of time.
+        file: The table of all runs, in the store.
+        configs: In the order of the runs; the results of the last one stay.
+    """
+
+    noun: str
+    file: str
+    configs: list[PipelineConfig]
+
+    @classmethod
+    def of(cls, config: PipelineConfig) -> Self | None:
+        """The runs that a configuration asks for; None where it is one alone."""
+        if config.split.windows > 1:
+            windows = [windowed(config, window) for window in range(config.split.windows)]
+            return cls("window", "windows.parquet", windows)
+        if config.repeats > 1:
+            repeats = [repeated(config, repeat) for repeat in range(config.repeats)]
+            return cls("split", "repeats.parquet", repeats)
+        return None
+
+
+def run_series(
+    series: RunSeries,
     display: RunDisplay,
     *,
     forced: Collection[str] = (),
     events: TextIO | None = None,
 ) -> tuple[dict[str, Manifest], pl.DataFrame]:
-    """Run ``config.repeats`` splits, each with the next seed of split and training.
+    """Run one after the other.
 
     Returns:
-        The manifests of the last run, and a row for every split, protocol, method and metric.
+        The manifests of the last run, and a row for every run, protocol, method and metric.
     """
-    cluster = open_cluster(config)
+    configs = series.configs
+    cluster = open_cluster(configs[-1])
     rows: list[dict[str, Any]] = []
     manifests: dict[str, Manifest] = {}
     try:
-        for repeat in range(config.repeats):
-            display.console.print(f"split {repeat + 1} of {config.repeats}")
-            manifests = run_pipeline(
-                repeated(config, repeat),
-                display,
-                forced=forced,
-                cluster=cluster,
-                events=events,
-            )
-            rows += _rows(repeat, evaluation_tables(manifests))
+        for number, config in enumerate(configs):
+            display.console.print(f"{series.noun} {number + 1} of {len(configs)}")
+            manifests = run_pipeline(config, display, forced=forced, cluster=cluster, events=events)
+            rows += _rows({series.noun: number}, evaluation_tables(manifests))
     finally:
         cluster.close()
     table = pl.DataFrame(rows)
-    if not is_url(config.store):
-        with atomic_path(Path(config.store) / "repeats.parquet") as temporary:
+    store = configs[-1].store
+    if not is_url(store):
+        with atomic_path(Path(store) / series.file) as temporary:
             table.write_parquet(temporary)
     return manifests, table
 
 
-def _rows(split: int, tables: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _rows(run: dict[str, int], tables: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     return [
         {
-            "split": split,
+            **run,
             "protocol": protocol,
             "method": row["method"],
             "metric": name,
@@ -70,7 +93,7 @@ def _rows(split: int, tables: dict[str, list[dict[str, Any]]]) -> list[dict[str,
 
 
 def repeated(config: PipelineConfig, repeat: int) -> PipelineConfig:
-    """The configuration of one repetition."""
+    """The configuration of one repetition: the next seed of split and training."""
     return config.model_copy(
         update={
             "split": config.split.model_copy(update={"seed": config.split.seed + repeat}),
@@ -79,8 +102,22 @@ def repeated(config: PipelineConfig, repeat: int) -> PipelineConfig:
     )
 
 
+def windowed(config: PipelineConfig, window: int) -> PipelineConfig:
+    """The configuration of one window of time: later edges are left out.
+
+    Scores and recommendations are those of the newest.
+    """
+    later = config.split.windows - 1 - window
+    split = config.split.model_copy(update={"leave_out": round(later * config.split.test, 12)})
+    nothing: dict[str, Any] = {"score": None, "recommend": None} if later else {}
+    return config.model_copy(update={"split": split, **nothing})
+
+
 def summarise(table: pl.DataFrame) -> pl.DataFrame:
-    """Mean and deviation over the splits, a row for every protocol, method and metric."""
+    """Mean and deviation over the runs, a row for every protocol, method and metric."""
     return table.group_by("protocol", "method", "metric", maintain_order=True).agg(
-        mean=pl.col("value").mean(), deviation=pl.col("value").std(), splits=pl.len()
+        mean=pl.col("value").mean(),
+        deviation=pl.col("value").std(),
+        splits=pl.len(),
+        values=pl.col("value"),
     )

@@ -20,7 +20,7 @@ from peg_core.splits.split_store import require_folds
 from peg_core.storage.stored_path import remove
 from workers.shard import Shard
 from workers.task_map import Result
-from workers.tasks.split import PARTS, require_enough
+from workers.tasks.split import PARTS, count_left_out, require_enough
 from workers.tasks.split_folds import deal_task, fold_task, mirror_task, train_task
 from workers.tasks.split_ranges import (
     RangeRequest,
@@ -82,13 +82,15 @@ class RangeSplit:
         for name in PARTS:
             counts[f"{name}_links"] = totals[name]
             counts[f"{name}_negatives"] = pairs["negatives"][name]
+        counts |= count_left_out(size.num_edges, counts)
         return {**counts, **{f"{name}_leaks": count for name, count in leaks.items()}}
 
     def _find_last(self, num_edges: int, spans: list[slice]) -> dict[int, Key]:
         """The keys of the last edge to test and to validate, digit by digit."""
         split = self.request.split
         words = 2 if split.by == "time" else 1
-        ranks = last_ranks(num_edges, valid=split.valid, test=split.test)
+        shares = {"valid": split.valid, "test": split.test, "leave_out": split.leave_out}
+        ranks = last_ranks(num_edges, **shares)
         found = {part: DigitSearch(rank, words) for part, rank in ranks.items()}
         turn = 0
         while wide := [part for part, search in found.items() if not search.is_narrow]:

@@ -26,7 +26,7 @@ ENTRIES_PER_TASK = 2**24
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    found: dict[str, Any] = {"split": config.split.dependencies()}
+    found: dict[str, Any] = {"split": config.split.dependencies(exclude={"windows"})}
     if config.negatives != "random":  # what there was before there was a choice
         found["negatives"] = config.negatives
     return found
@@ -57,6 +57,7 @@ def run(context: StageContext) -> StageResult:
         graph=context.inputs.graph,
         out=context.out.at(SplitStore),
         negatives=context.config.negatives,
+        leave_out=split.leave_out,
     )
     if 2 * request.graph.at(GraphSize).open().num_edges > ENTRIES_PER_TASK:
         split_by_ranges(context, request)

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from safetensors.numpy import load_file
 
-from pipeline.run.repeats import run_repeats, summarise
+from pipeline.run.repeats import RunSeries, run_series, summarise
 from pipeline.run.runner import run_pipeline
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -132,7 +132,7 @@ def test_a_training_killed_within_an_epoch_goes_on_at_its_step(
 
 def test_several_splits_are_summed_up(cluster, small_pipeline, display):
     config = with_training(small_pipeline, epochs=2).model_copy(update={"repeats": 2})
-    manifests, table = run_repeats(config, display)
+    manifests, table = run_series(RunSeries.of(config), display)
     assert manifests["split"].identity.settings["split"]["seed"] == config.split.seed + 1
     summary = summarise(table).filter(method="peg", metric="auc")
     values = table.filter(method="peg", metric="auc")["value"].to_numpy()

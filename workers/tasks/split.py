@@ -47,7 +47,8 @@ class TieResult(TypedDict):
 class SplitRequest:
     """How to split; ``*_edges`` and ``*_negatives`` are Parquet locations or None.
 
-    ``negatives`` says how non-links that no file gives are drawn: ``random`` or ``matched``.
+    ``negatives`` says how non-links that no file gives are drawn: ``random`` or ``matched``;
+    ``leave_out`` is the share of the edges, the newest of all, that are in no part.
     """
 
     by: str
@@ -61,6 +62,7 @@ class SplitRequest:
     graph: ArtifactRef[GraphStore]
     out: ArtifactRef[SplitStore]
     negatives: str = "random"
+    leave_out: float = 0.0
 
     def times(self) -> npt.NDArray[Any]:
         """When each entry of the graph came."""
@@ -104,6 +106,7 @@ def split_task(request: SplitRequest) -> dict[str, int]:
     for name in PARTS:
         counts[f"{name}_links"] = len(links[name][0])
         counts[f"{name}_negatives"] = len(negatives[name][0])
+    counts |= count_left_out(graph.num_edges, counts)
     return {**counts, **{f"{name}_leaks": count for name, count in leaks.items()}}
 
 
@@ -118,6 +121,12 @@ def tie_task(request: SplitRequest, older: str, newer: str) -> TieResult:
         "in_older": 0 if tie is None else tie.older,
         "in_newer": 0 if tie is None else tie.newer,
     }
+
+
+def count_left_out(edges: int, counts: dict[str, int]) -> dict[str, int]:
+    """Edges that are in no part; nothing where there are none."""
+    left = edges - sum(counts[f"{name}_links"] for name in ORDERED)
+    return {"left_out_links": left} if left else {}
 
 
 def require_enough(left: int, edges: int) -> None:
@@ -139,6 +148,7 @@ def _write_parts(
         split_randomly(graph, node_keys, parts, **shares)
         return
     if request.by == "time":
+        shares["leave_out"] = request.leave_out
         split_by_time(graph, node_keys, request.times(), parts, **shares)
         return
     write_given_parts(request, graph, parts)

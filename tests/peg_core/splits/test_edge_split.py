@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from peg_core.errors import GraphTooSmall, InputError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.splits import edge_split, entry_chunk, order_statistic
 from peg_core.splits.edge_split import (
+    LEFT_OUT,
     TEST,
     TRAIN,
     VALID,
@@ -122,3 +125,21 @@ def test_folds_are_dealt_in_the_order_of_hashes(chunk):
     order = np.argsort(pair_hash(source, target, seed=0, purpose="folds"))
     found = np.array([folds[pair] for pair in zip(source, target, strict=True)])
     assert found[order].tolist() == [index % 10 for index in range(103)]
+
+
+@pytest.mark.parametrize(("leave_out", "newest"), [(0.0, 200), (0.2, 160), (0.4, 120)])
+def test_windows_of_time_follow_one_another(leave_out, newest):
+    """Sorted by time: training, validation, the window, and what came after it."""
+    graph = random_graph(200)
+    edges = list(zip(*(ends.tolist() for ends in graph.edges()), strict=True))
+    ages = dict(zip(edges, np.random.default_rng(0).permutation(200).tolist(), strict=True))
+    rows = np.repeat(np.arange(graph.num_nodes), graph.degrees).tolist()
+    entries = zip(rows, graph.indices.tolist(), strict=True)
+    times = np.array([ages[min(pair), max(pair)] for pair in entries])
+    shares = {"valid": 0.1, "test": 0.2, "leave_out": leave_out}
+    parts = parts_of(graph, split_by_time, times, seed=0, **shares)
+    bounds = [0, newest - 60, newest - 40, newest, 200]
+    for part, (first, last) in zip((TRAIN, VALID, TEST, LEFT_OUT), pairwise(bounds), strict=True):
+        assert {ages[u, v] for (u, v), own in parts.items() if own == part} == set(
+            range(first, last)
+        )

@@ -203,6 +203,34 @@ def test_a_rule_over_several_keys_stands_at_the_first_key_it_names():
     assert line.startswith("run.yaml:7: split.test: `valid` and `test` together must leave edges")
 
 
+@pytest.mark.parametrize(
+    ("split", "match"),
+    [
+        ("windows: 3", "`windows` needs `by: time`, found `by: random`"),
+        ("leave_out: 0.1", "`leave_out` needs `by: time`, found `by: random`"),
+        ("by: time\n  windows: 2\n  leave_out: 0.1", "`windows` decides what is left out"),
+        ("by: time\n  windows: 10", "`windows`, .* set 105% of the edges aside"),
+    ],
+)
+def test_windows_that_cannot_be_are_refused(split, match):
+    assert re.search(match, the_problem(MINIMAL + f"split:\n  {split}\n"))
+
+
+def test_a_split_by_time_has_matched_non_links_unless_asked_otherwise():
+    graph = {"edges": "e.parquet", "time": "day"}
+    for by, asked, expected in (
+        ("random", None, "random"),
+        ("random", "matched", "matched"),
+        ("time", None, "matched"),
+        ("time", "random", "random"),
+    ):
+        evaluate = {} if asked is None else {"negatives": asked}
+        config = PipelineConfig(
+            name="n", store="s", graph=graph, split={"by": by}, evaluate=evaluate
+        )
+        assert config.negatives == expected
+
+
 def test_all_parameters_of_all_encodings_are_checked():
     lines = problems(
         MINIMAL + "encodings:\n"

@@ -81,6 +81,7 @@ def request_of(folder, name, by="random", folds=3, seed=0, valid=0.1, test=0.2, 
         given_negatives=given.get("negatives", NOTHING),
         columns=("src", "dst"),
         negatives=given.get("drawn", "random"),
+        leave_out=given.get("leave_out", 0.0),
         graph=ArtifactRef.of_folder(folder / "graph", GraphStore),
         out=ArtifactRef.of_folder(folder / name, SplitStore),
     )
@@ -128,16 +129,16 @@ def pieces(request):
     times=st.sampled_from([None, 2, 30, 10**6]),
     weighted=st.booleans(),
     text=st.booleans(),
-    drawn=st.sampled_from(["random", "matched"]),
+    rest=st.sampled_from([{}, {"drawn": "matched"}, {"drawn": "matched", "leave_out": 0.15}]),
 )
 def test_ranges_give_the_files_of_one_task(
-    pieces, tmp_path_factory, seed, nodes, share, ranges, folds, times, weighted, text, drawn
+    pieces, tmp_path_factory, seed, nodes, share, ranges, folds, times, weighted, text, rest
 ):
     folder = tmp_path_factory.mktemp("split")
     edges = max(40, int(share * nodes * (nodes - 1) / 2))
     write_graph(folder / "graph", nodes, edges, seed, weighted=weighted, times=times, text=text)
     settings = {"by": "random" if times is None else "time", "folds": folds, "seed": seed}
-    settings["drawn"] = drawn
+    settings |= rest if times is not None else {}
     expected = split_task(request_of(folder, "one", **settings))
     found = split_in_ranges(request_of(folder, "ranges", **settings), -(-2 * edges // ranges))
     assert found == expected
