@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from peg_core.atomic_file import write_array
 from peg_core.graph import edge_runs
+from peg_core.graph.fading import LISTED, Fading
 from peg_core.graph.graph_store import GraphStore, index_dtype
 from peg_core.storage.shared_array import create_array, read_rows, write_rows
 from peg_core.storage.stored_path import is_there
@@ -80,7 +81,7 @@ def merge_range(
 
     Returns:
         Entries written and the first row; of the runs, the distinct (edge, direction)
-        entries and the distinct edges.
+        entries and the distinct edges; with times, the newest.
     """
     keys, weights, times = (_read(part, runs, name) for name in ("keys", "weights", "times"))
     assert keys is not None
@@ -98,12 +99,15 @@ def merge_range(
         write_array(out / "weights.npy", new.weights.astype(np.float32))
     if new.times is not None:
         write_array(out / "times.npy", new.times)
-    return {
+    facts = {
         "entries": len(new.keys),
         "first_row": first_row,
         "directed": directed,
         "new": distinct,
     }
+    if new.times is not None and len(new.times):
+        facts["newest"] = int(new.times.max())
+    return facts
 
 
 def _read(part: KeyRange, runs: Sequence[Path], name: str) -> Array | None:
@@ -191,7 +195,11 @@ def _combine_entries(old: _Entries, new: _Entries, duplicates: Duplicates) -> _E
 
 
 def allocate(
-    folder: Path, ranges: Sequence[Path], facts: Sequence[dict[str, Any]], nodes: int
+    folder: Path,
+    ranges: Sequence[Path],
+    facts: Sequence[dict[str, Any]],
+    nodes: int,
+    fading: Fading | None = None,
 ) -> None:
     """Write ``indptr.npy`` and make room for the arrays that the ranges are copied into."""
     counts = np.zeros(nodes + 1, dtype=np.int64)
@@ -203,12 +211,28 @@ def allocate(
     for name in ("indices", "weights", "times"):
         sample = ranges[0] / f"{name}.npy"
         if is_there(sample):
-            create_array(folder / f"{name}.npy", (total,), read_rows(sample, 0, 0).dtype)
+            file = LISTED if fading and name == "weights" else f"{name}.npy"
+            create_array(folder / file, (total,), read_rows(sample, 0, 0).dtype)
+    if fading is not None:
+        create_array(folder / "weights.npy", (total,), np.float32)
+        fading.save(folder)
 
 
-def place_range(folder: Path, part: Path, offset: int) -> None:
-    """Copy one range to where it belongs; doing it twice changes nothing."""
+def place_range(
+    folder: Path, part: Path, offset: int, fading: Fading | None = None, newest: int = 0
+) -> None:
+    """Copy one range to where it belongs; doing it twice changes nothing.
+
+    Args:
+        fading: How weights fade; None: they do not.
+        newest: When the newest edge of all ranges came.
+    """
+    found = {}
     for name in ("indices", "weights", "times"):
         if (part / f"{name}.npy").exists():
-            values = np.load(part / f"{name}.npy", mmap_mode="r")
-            write_rows(folder / f"{name}.npy", offset, values)
+            found[name] = np.load(part / f"{name}.npy", mmap_mode="r")
+            file = LISTED if fading and name == "weights" else f"{name}.npy"
+            write_rows(folder / file, offset, found[name])
+    if fading is not None:
+        faded = fading.fade(found["times"], newest, found.get("weights"))
+        write_rows(folder / "weights.npy", offset, faded)

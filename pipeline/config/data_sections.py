@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from peg_core.encoding import ENCODERS
 from peg_core.graph.feature_columns import MAX_WIDTH
@@ -22,6 +22,12 @@ from pipeline.config.field_types import (
     registered,
     shorten,
 )
+from pipeline.config.half_life import parse_half_life
+
+
+def optional_half_life(value: object) -> object:
+    """A length of time, or none."""
+    return None if value is None else parse_half_life(value)
 
 
 class GraphConfig(Section):
@@ -40,6 +46,11 @@ class GraphConfig(Section):
         "the future: stop and name the first, or leave them out and count them.",
     )
     time: Column | None = Field(None, description="Column with timestamps, for `split.by: time`.")
+    half_life: Annotated[str | float | None, LATER, BeforeValidator(optional_half_life)] = Field(
+        None,
+        description="Edges fade: a weight halves in this time, counted from the newest edge of the "
+        "graph, for example 90d; a number where `time` holds integers. none: they do not.",
+    )
     nodes: Location | None = Field(
         None, description="Parquet node table: ids, and what is known about the nodes."
     )
@@ -67,6 +78,8 @@ class GraphConfig(Section):
         for key in ("features", "label", "node_split"):
             if getattr(self, key) is not None and self.nodes is None:
                 raise ValueError(f"`{key}` needs `nodes`, the table that has the column")
+        if self.half_life is not None and self.time is None:
+            raise ValueError("`half_life` needs `time`, the column with the times of the edges")
         if self.feature_width is not None and len(self.features or []) != 1:
             raise ValueError("`feature_width` needs `features` to name one column, with indices")
         self._check_columns()

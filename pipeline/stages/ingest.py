@@ -8,8 +8,12 @@ from typing import Any
 from peg_core.artifacts.manifest import Identity, Manifest
 from peg_core.graph.edge_rows import EdgeColumns
 from peg_core.graph.edge_sides import Sides, look_bipartite
+from peg_core.graph.edge_table import open_parquet
+from peg_core.graph.fading import Fading
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_table import NodeColumns
+from pipeline.config.data_sections import GraphConfig
+from pipeline.config.half_life import in_stored_units
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.ingestion import Ingestion
@@ -36,6 +40,8 @@ def files(config: PipelineConfig) -> dict[str, str]:
 def added_files(identity: Identity, before: Manifest) -> list[str] | None:
     """The edge files that came since ``before``; None where all must be read again."""
     old = before.identity
+    if identity.settings["graph"].get("half_life") is not None:
+        return None  # every edge is older than it was
     others_same = {**old.files, EDGES: []} == {**identity.files, EDGES: []}
     if (old.version, old.settings) != (identity.version, identity.settings) or not others_same:
         return None
@@ -90,6 +96,7 @@ def run(context: StageContext) -> StageResult:
         ),
         out=context.out.at(GraphStore),
         previous=previous,
+        fading=find_fading(graph, edge_files[0]),
     )
     ingestion = Ingestion.prepare(context, request)
     counts = ingestion.run()
@@ -105,6 +112,14 @@ def run(context: StageContext) -> StageResult:
             *(node_table_warnings(counts) if graph.nodes else []),
         ],
     )
+
+
+def find_fading(graph: GraphConfig, file: str) -> Fading | None:
+    """How weights fade, in the unit of the times; None where they do not."""
+    if graph.half_life is None or graph.time is None:
+        return None
+    kind = open_parquet(file).schema_arrow.field(graph.time).type
+    return Fading(in_stored_units(graph.half_life, file, graph.time, kind))
 
 
 def side_warnings(sides: Sides | None, source: str, target: str) -> list[str]:

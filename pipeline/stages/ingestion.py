@@ -235,11 +235,11 @@ class Ingestion:
         room = {"request": self.request, "ranges": folders, "facts": merged, "nodes": nodes}
         self._map(allocate_task, [Shard("allocate", room)], "write", ends=False)
         offsets = np.cumsum([0, *(done["entries"] for done in merged)])
+        shared: dict[str, Any] = {"request": self.request}
+        if self.request.fading is not None:
+            shared["newest"] = max(done["newest"] for done in merged if "newest" in done)
         shards = [
-            Shard(
-                folder.name,
-                {"request": self.request, "part": folder, "offset": int(offset)},
-            )
+            Shard(folder.name, {**shared, "part": folder, "offset": int(offset)})
             for folder, offset in zip(folders, offsets, strict=False)
         ]
         self._map(place_task, shards, "write")

@@ -75,7 +75,9 @@ class RangeSplit:
         require_enough(totals["train"], size.num_edges)
         require_folds(split.folds, totals["train"])
         store.create_train(size.num_nodes, totals["train"], weighted=prepared["weighted"])
-        self._train(spans, [done["train_entries"] for done in marked], totals["train"])
+        newest = max((done["newest"] for done in marked if "newest" in done), default=None)
+        entries = [done["train_entries"] for done in marked]
+        self._train(spans, entries, totals["train"], newest)
         pairs = self._finish(len(spans), totals)
         leaks = self._count_leaks(pairs["row_groups"], totals)
         counts = {"train_links": totals["train"]}
@@ -107,19 +109,24 @@ class RangeSplit:
         (picked,) = self.map(pick_task, shards, "pick")
         return {part: tuple(key) for part, key in zip(found, picked["keys"], strict=True)}
 
-    def _train(self, spans: list[slice], entries: list[int], num_links: int) -> None:
+    def _train(
+        self, spans: list[slice], entries: list[int], num_links: int, newest: int | None
+    ) -> None:
         """Write the training graph, and deal out its folds.
 
         Args:
             spans: Ranges of all entries.
             entries: How many of each are in the training graph.
             num_links: Of the training graph.
+            newest: When the newest training edge came, where weights fade.
         """
         folds, work = self.request.split.folds, self.request.work.open()
         bounds = hash_bounds(num_links) if folds > 1 else []
         cuts = np.cumsum([0, *entries]).tolist()
         each = [{"first": first} for first in cuts[:-1]]
-        trained = self.map(train_task, self._ranges(spans, each, bounds=bounds), "train")
+        trained = self.map(
+            train_task, self._ranges(spans, each, bounds=bounds, newest=newest), "train"
+        )
         counts = np.array([done["counts"] for done in trained], dtype=np.int64)  # [ranges, bounds]
         ranks = np.cumsum([0, *counts.sum(axis=0).tolist()]).tolist()
         shards = [

@@ -25,6 +25,7 @@ from peg_core.graph.edge_table import (
     read_row_group,
     require_no_nulls,
 )
+from peg_core.graph.fading import Fading
 from peg_core.graph.graph_store import GraphStore, load_times
 from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
@@ -56,6 +57,7 @@ class IngestRequest:
     Args:
         edge_files: The edge lists to read; with ``previous`` only those it has not seen.
         previous: An earlier store that the new edges are merged into.
+        fading: How weights fade with time; None: they do not.
     """
 
     edge_files: list[str]
@@ -66,6 +68,7 @@ class IngestRequest:
     node_columns: NodeColumns
     out: ArtifactRef[GraphStore]
     previous: ArtifactRef[GraphStore] | None = None
+    fading: Fading | None = None
 
     @property
     def work(self) -> Path:
@@ -150,13 +153,13 @@ def allocate_task(
     request: IngestRequest, ranges: list[Path], facts: list[dict[str, Any]], nodes: int
 ) -> NoResult:
     """Make room for the arrays of the store, which all ranges fill together."""
-    allocate(request.out.folder, ranges, facts, nodes)
+    allocate(request.out.folder, ranges, facts, nodes, request.fading)
     return {}
 
 
-def place_task(request: IngestRequest, part: Path, offset: int) -> NoResult:
-    """Copy a range into the arrays of the store."""
-    place_range(request.out.folder, part, offset)
+def place_task(request: IngestRequest, part: Path, offset: int, newest: int = 0) -> NoResult:
+    """Copy a range into the arrays of the store; ``newest`` is the time of the newest edge."""
+    place_range(request.out.folder, part, offset, request.fading, newest)
     return {}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peg_core.errors import GraphTooSmall
+from peg_core.graph.fading import Fading, fade_from, find_newest
 from peg_core.graph.graph_store import GraphStore, load_times
 from peg_core.graph.node_ids import NodeIds
 from peg_core.random_streams import random_stream
@@ -70,6 +71,11 @@ class SplitRequest:
         assert times is not None  # the configuration guarantees a time column
         return times
 
+    def fading_from(self, newest: int | None) -> GraphStore:
+        """The graph whose weights count from the newest training edge, where they fade."""
+        graph = self.graph.open()
+        return graph if newest is None else fade_from(graph, self.graph.folder, newest)
+
     def matched_negatives(self) -> MatchedNegatives:
         """What draws non-links of the links' own population; the training graph is there."""
         graph, train = self.graph.open(), self.out.open().train_graph()
@@ -96,7 +102,8 @@ def split_task(request: SplitRequest) -> dict[str, int]:
     parts = store.new_parts(graph)
     _write_parts(request, graph, node_keys, parts)
     require_enough(int(np.count_nonzero(parts == TRAIN)) // 2, graph.num_edges)
-    train = store.write_train(graph, parts, node_keys, folds=request.folds, seed=request.seed)
+    listed = request.fading_from(newest_of(request, graph, parts))
+    train = store.write_train(listed, parts, node_keys, folds=request.folds, seed=request.seed)
     links = {name: _links_of(graph, parts, part) for name, part in PARTS.items()}
     negatives = _negatives(request, graph, links)
     for name, pair in links.items():
@@ -121,6 +128,28 @@ def tie_task(request: SplitRequest, older: str, newer: str) -> TieResult:
         "in_older": 0 if tie is None else tie.older,
         "in_newer": 0 if tie is None else tie.newer,
     }
+
+
+def newest_of(
+    request: SplitRequest,
+    graph: GraphStore,
+    parts: npt.NDArray[np.uint8],
+    span: slice | None = None,
+) -> int | None:
+    """When the newest training edge came, where weights fade.
+
+    Args:
+        parts: Of all entries, or of those in ``span``.
+        span: A range of entries; None: all.
+    """
+    if Fading.read(request.graph.folder) is None:
+        return None
+    first, times = 0 if span is None else span.start, request.times()
+    newest = []
+    for chunk in entry_chunks(graph, span):
+        own = parts[chunk.part.start - first : chunk.part.stop - first]
+        newest.append(find_newest(times[chunk.part], own == TRAIN))
+    return max((time for time in newest if time is not None), default=None)
 
 
 def count_left_out(edges: int, counts: dict[str, int]) -> dict[str, int]:

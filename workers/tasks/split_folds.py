@@ -30,7 +30,12 @@ class HashedResult(TypedDict):
 
 
 def train_task(
-    request: RangeRequest, number: int, span: slice, first: int, bounds: Sequence[int]
+    request: RangeRequest,
+    number: int,
+    span: slice,
+    first: int,
+    bounds: Sequence[int],
+    newest: int | None = None,
 ) -> HashedResult:
     """Write the entries of a range that train, and sort their edges into ranges of hashes.
 
@@ -38,8 +43,9 @@ def train_task(
         number, span: The range of entries.
         first: Where its entries begin in the training graph.
         bounds: The first hash of each range of hashes; none where there is one fold.
+        newest: When the newest training edge came, where weights fade.
     """
-    graph, store = request.split.graph.open(), request.split.out.open()
+    graph, store = request.split.fading_from(newest), request.split.out.open()
     keep = store.parts()[span] == TRAIN
     store.write_train_rows(kept_rows(graph, span, keep, first), first)
     if not bounds:

@@ -37,6 +37,7 @@ from workers.tasks.split import (
     NEGATIVES,
     PARTS,
     SplitRequest,
+    newest_of,
     read_given_negatives,
     write_given_parts,
 )
@@ -163,7 +164,8 @@ def mark_task(
         last: Key of the last edge to test and to validate; None where files gave the parts.
 
     Returns:
-        Edges of each part, each counted at its upper entry; ``train_entries``.
+        Edges of each part, each counted at its upper entry; ``train_entries``; where weights
+        fade, when the newest of them came.
     """
     split, store = request.split, request.split.out.open()
     graph = split.graph.open()
@@ -183,7 +185,9 @@ def mark_task(
     for name, pieces in held_out.items():
         request.work.open().write_held_out(name, number, pieces)
     counts = {name: sum(piece.shape[1] for piece in pieces) for name, pieces in held_out.items()}
-    return {"train": train, "train_entries": int(np.count_nonzero(parts == TRAIN)), **counts}
+    marked = {"train": train, "train_entries": int(np.count_nonzero(parts == TRAIN)), **counts}
+    newest = newest_of(split, graph, parts, span)
+    return marked if newest is None else {**marked, "newest": newest}
 
 
 def finish_task(

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from peg_core.atomic_file import written_files
 from peg_core.errors import GraphTooSmall, InputError, LeakFound, PegError
+from peg_core.graph.fading import LISTED, Fading
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
 from peg_core.splits import edge_split, entry_chunk, held_out_pairs, order_statistic
@@ -143,6 +144,39 @@ def test_ranges_give_the_files_of_one_task(
     found = split_in_ranges(request_of(folder, "ranges", **settings), -(-2 * edges // ranges))
     assert found == expected
     assert_same(folder, "one", "ranges")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_faded_weights_know_nothing_of_the_age_of_held_out_links(tmp_path, weighted):
+    """As the formula says from the newest training edge, however new the others are."""
+    weights = []
+    for shift in (0, 10**5):
+        folder = tmp_path / str(shift)
+        write_graph(folder / "graph", 60, 500, seed=1, times=40, weighted=weighted)
+        times = np.load(folder / "graph" / "times.npy")
+        order = np.sort(times)
+        times = np.where(times > order[-320], times + shift, times)  # all 15 % and some
+        np.save(folder / "graph" / "times.npy", times)
+        listed = np.load(folder / "graph" / "weights.npy") if weighted else np.ones(1000)
+        fading = Fading(5.0)
+        if weighted:
+            np.save(folder / "graph" / LISTED, listed)
+        faded = fading.fade(times, int(times.max()), listed.astype(np.float32))
+        np.save(folder / "graph" / "weights.npy", faded)
+        fading.save(folder / "graph")
+        settings = {"by": "time", "valid": 0.2, "test": 0.2}
+        expected = split_task(request_of(folder, "one", **settings))
+        assert split_in_ranges(request_of(folder, "ranges", **settings)) == expected
+        assert_same(folder, "one", "ranges")
+        train = np.load(folder / "one" / "entry_parts.npy") == 0
+        newest = times[train].max()
+        assert newest < times.max()
+        found = np.load(folder / "one" / "train_graph" / "weights.npy")
+        assert found.shape == (train.sum(),)
+        ages = newest - times[train]
+        np.testing.assert_allclose(found, listed[train] * 2.0 ** (-ages / 5), rtol=1e-6)
+        weights.append(found)
+    np.testing.assert_array_equal(*weights)
 
 
 @pytest.fixture
