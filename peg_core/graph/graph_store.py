@@ -94,6 +94,17 @@ class GraphStore:
         indptr = self.indptr[start : stop + 1] - first
         return CsrSlice(indptr, self.indices[first:last], weights, codes)
 
+    @property
+    def num_columns(self) -> int:
+        """Columns of :meth:`columns`; 0 where all edges are alike."""
+        return 0 if self.codes is None or self.relations is None else self.relations.num_columns
+
+    def columns(self, entries: slice | IntArray) -> FloatArray | None:
+        """Relations and directions of some entries as a gate reads them, or None."""
+        if self.codes is None or self.relations is None or not self.num_columns:
+            return None
+        return self.relations.columns(np.asarray(self.codes[entries]))
+
     def balanced_ranges(self, parts: int) -> list[tuple[int, int]]:
         """Cut the nodes into at most ``parts`` ranges of about equal edge-plus-node work."""
         work = self.indptr + np.arange(self.num_nodes + 1)

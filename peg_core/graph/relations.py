@@ -115,6 +115,11 @@ class Relations:
         return (codes[:, None] & bits != 0).astype(np.float32)
 
     @property
+    def all_codes(self) -> Codes:
+        """Every code that an entry can have, 0 first, [4 ** num_relations]."""
+        return np.arange(4 ** len(self.relations)).astype(np.uint16)
+
+    @property
     def _column_bits(self) -> list[int]:
         if not self.has_codes:
             return []

@@ -23,8 +23,8 @@ class FoldedLayer:
         linear: W, [in_channels, out_channels].
         residual: R, [in_channels, out_channels], or None.
         bias: [out_channels].
-        gate: First weights [gate_hidden, num_distances], their bias [gate_hidden], second
-            weights [gate_hidden] and their bias [1].
+        gate: First weights [gate_hidden, num_distances], their bias [num_codes, gate_hidden],
+            second weights [gate_hidden] and their bias [1].
         relu: Whether act is the rectifier, else it is nothing.
         squared: Whether the gate reads squared distances.
     """
@@ -37,8 +37,15 @@ class FoldedLayer:
     squared: bool
 
 
-def fold_layer(model: LinkPredictor, layer: int) -> FoldedLayer | None:
-    """The arrays of a layer in evaluation mode, or None where it is of another kind."""
+def fold_layer(
+    model: LinkPredictor, layer: int, columns: FloatArray | None = None
+) -> FoldedLayer | None:
+    """The arrays of a layer in evaluation mode, or None where it is of another kind.
+
+    Args:
+        columns: What the gate reads of every code beside distances, [num_codes, num_columns],
+            the first row being zeros; None where edges have no codes.
+    """
     convolution: Any = model.layers[layer]
     if type(model) is not PEG or type(convolution) is not PEGConv or model.training:
         return None
@@ -46,6 +53,10 @@ def fold_layer(model: LinkPredictor, layer: int) -> FoldedLayer | None:
         return None
     gate: Any = convolution.gate
     first, second = gate[0], gate[2]
+    distances = convolution.num_measures
+    biases = _array(first.bias)[None]
+    if columns is not None:
+        biases = biases + columns @ _array(first.weight)[:, distances:].T
     residual = convolution.residual
     last = layer == len(model.layers) - 1
     return FoldedLayer(
@@ -53,8 +64,8 @@ def fold_layer(model: LinkPredictor, layer: int) -> FoldedLayer | None:
         residual=None if residual is None else _array(residual.weight.T),
         bias=_array(convolution.bias),
         gate=(
-            _array(first.weight),
-            _array(first.bias),
+            _array(first.weight[:, :distances]),
+            biases,
             _array(second.weight[0]),
             _array(second.bias),
         ),

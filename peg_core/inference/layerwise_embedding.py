@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from peg_core.errors import ArtifactMismatch
 from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.folded_layer import FoldedLayer, fold_layer
 from peg_core.kernels.layer_kernel import gated_sums
@@ -42,6 +43,15 @@ class LayerwiseEmbedding:
     positions: Positions
     memory_bytes: int = 256 * 2**20
 
+    def __post_init__(self) -> None:
+        read = self.model.spec.relation_columns
+        if read != self.graph.num_columns:
+            raise ArtifactMismatch.of(
+                what="the model and the relations of the graph",
+                found=f"{self.graph.num_columns} columns of relations and directions",
+                needed=f"{read}, as in the graph that the model was trained on",
+            )
+
     def fill(self, layer: int, state: FloatArray, start: int, stop: int, out: Any) -> None:
         """Write ``out[start:stop]`` of one layer, step by step.
 
@@ -58,7 +68,7 @@ class LayerwiseEmbedding:
         self, layer: int, state: FloatArray, start: int, stop: int
     ) -> Iterator[tuple[int, FloatArray]]:
         """The output of one layer for a range, step by step: a first row, and rows from there."""
-        folded = fold_layer(self.model, layer)
+        folded = fold_layer(self.model, layer, self._code_columns)
         widths = (state.shape[1], self.model.state_width(layer))
         rows = max(1, self.memory_bytes // (4 * sum(widths)))
         if folded is not None:
@@ -74,6 +84,13 @@ class LayerwiseEmbedding:
         return self.graph.weighted_degrees
 
     @cached_property
+    def _code_columns(self) -> FloatArray | None:
+        """What a gate reads of every code that an entry can have, [num_codes, num_columns]."""
+        if not self.graph.num_columns or self.graph.relations is None:
+            return None
+        return self.graph.relations.columns(self.graph.relations.all_codes)
+
+    @cached_property
     def _arguments(self) -> tuple[Any, ...]:
         """What the kernel reads beside states and gates."""
         weights = self.graph.weights
@@ -81,16 +98,17 @@ class LayerwiseEmbedding:
         graph = (self.graph.indptr, self.graph.indices, nothing if weights is None else weights)
         roots = (1.0 / np.sqrt(1.0 + self._degrees)).astype(np.float32)
         positions = tuple(frozen_rows(np.asarray(z, dtype=np.float32)) for z in self.positions)
-        return tuple(map(frozen_rows, graph)), roots, positions
+        codes = None if self._code_columns is None else frozen_rows(np.asarray(self.graph.codes))
+        return tuple(map(frozen_rows, graph)), codes, roots, positions
 
     def _folded(self, folded: FoldedLayer, state: FloatArray, first: int, last: int) -> FloatArray:
-        graph, roots, positions = self._arguments
+        graph, codes, roots, positions = self._arguments
         rows = frozen_rows(np.asarray(state, dtype=np.float32))
         sums = np.empty((last - first, state.shape[1]), dtype=np.float32)
 
         def add(span: slice) -> None:
             gated_sums(
-                first + span.start, first + span.stop, graph, roots, rows, positions,
+                first + span.start, first + span.stop, graph, codes, roots, rows, positions,
                 folded.gate, folded.squared, sums[span],
             )  # fmt: skip
 

@@ -23,6 +23,7 @@ def gated_sums(
     start: int,
     stop: int,
     graph: tuple[Array, Array, FloatArray],
+    codes: Array | None,
     inverse_roots: FloatArray,
     state: FloatArray,
     positions: tuple[FloatArray, ...],
@@ -34,17 +35,21 @@ def gated_sums(
 
     Args:
         graph: indptr, indices and weights; no weights: an empty array.
+        codes: Of the entries, or None; a kernel is compiled for either.
         inverse_roots: ``1 / sqrt(1 + degree)`` of every node, [num_nodes].
         state: [num_nodes, channels].
         positions: [num_nodes, dimensions] for every encoding.
-        gate: First weights [gate_hidden, num_distances], their bias [gate_hidden], second
-            weights [gate_hidden] and their bias [1].
+        gate: First weights [gate_hidden, num_distances], their bias [num_codes, gate_hidden]
+            for every code, 0 being that of loops, second weights [gate_hidden] and their
+            bias [1].
         squared: Whether the gate reads squared distances.
         out: [stop - start, channels].
     """
     indptr, indices, weights = graph
+    inner, biases, outer, offset = gate
     distances = np.zeros(len(positions), dtype=np.float32)
-    own_gate = _gate(gate, distances)
+    bias = biases[0]
+    own_gate = _gate(inner, bias, outer, offset, distances)
     for node in range(start, stop):
         row = out[node - start]
         own = own_gate * inverse_roots[node] * inverse_roots[node]
@@ -61,7 +66,10 @@ def gated_sums(
             for encoding in range(len(positions)):
                 length = _squared_distance(positions[encoding], node, neighbour)
                 distances[encoding] = length if squared else np.sqrt(length)
-            factor = _gate(gate, distances) * inverse_roots[node] * inverse_roots[neighbour]
+            if codes is not None:
+                bias = biases[codes[entry]]
+            phi = _gate(inner, bias, outer, offset, distances)
+            factor = phi * inverse_roots[node] * inverse_roots[neighbour]
             if len(weights):
                 factor *= weights[entry]
             for k in range(state.shape[1]):
@@ -79,10 +87,13 @@ def _squared_distance(positions: FloatArray, first: int, second: int) -> Any:
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST)
 def _gate(
-    gate: tuple[FloatArray, FloatArray, FloatArray, FloatArray], distances: FloatArray
+    inner: FloatArray,
+    bias: FloatArray,
+    outer: FloatArray,
+    offset: FloatArray,
+    distances: FloatArray,
 ) -> Any:
     """The logistic function of a small network over the distances."""
-    inner, bias, outer, offset = gate
     total = offset[0]
     for j in range(len(bias)):
         hidden = bias[j]

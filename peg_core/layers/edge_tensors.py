@@ -29,8 +29,23 @@ def position_list(positions: TensorPositions, *, num_encodings: int) -> list[Ten
     return found
 
 
+def edge_columns(edge_attr: Tensor | None, *, edge_dim: int) -> Tensor | None:
+    """What the gate reads beside the distances, [num_edges, edge_dim]; None for a layer without."""
+    found = 0 if edge_attr is None else edge_attr.shape[-1]
+    if found != edge_dim:
+        raise PegError(
+            f"edge_attr has {found} columns, the layer reads {edge_dim}; "
+            "pass [num_edges, edge_dim], or make the layer with another `edge_dim`"
+        )
+    return edge_attr if edge_dim else None
+
+
 def edge_messages(
-    edge_index: Tensor, positions: Sequence[Tensor], rule: EdgeRule, edge_weight: Tensor | None
+    edge_index: Tensor,
+    positions: Sequence[Tensor],
+    rule: EdgeRule,
+    edge_weight: Tensor | None,
+    edge_attr: Tensor | None = None,
 ) -> MessageGraph:
     """The edges of a graph, ordered by target.
 
@@ -42,6 +57,7 @@ def edge_messages(
         positions: [num_nodes, p] for every encoding.
         rule: How edges are weighed and measured.
         edge_weight: [num_edges], or None for 1.
+        edge_attr: [num_edges, columns] that the gate reads beside the distances.
     """
     num_nodes = len(positions[0])
     kept = edge_index[0] != edge_index[1]
@@ -55,15 +71,12 @@ def edge_messages(
     indptr = target.new_zeros(num_nodes + 1)
     indptr[1:] = torch.bincount(target, minlength=num_nodes).cumsum(0)
     weights, loop_weights = _weights(rule, value, degrees, source, target)
-    return MessageGraph(
-        indptr,
-        source,
-        weights,
-        torch.stack([_measure(rule, z[source], z[target]) for z in positions], dim=-1),
-        loop_weights,
-        torch.stack([_loop_measure(rule, z) for z in positions], dim=-1),
-        num_nodes,
-    )
+    measures = torch.stack([_measure(rule, z[source], z[target]) for z in positions], dim=-1)
+    loops = torch.stack([_loop_measure(rule, z) for z in positions], dim=-1)
+    if edge_attr is not None:
+        measures = torch.cat([measures, edge_attr[kept][order].to(measures.dtype)], dim=-1)
+        loops = torch.cat([loops, loops.new_zeros(num_nodes, edge_attr.shape[1])], dim=-1)
+    return MessageGraph(indptr, source, weights, measures, loop_weights, loops, num_nodes)
 
 
 def _weights(

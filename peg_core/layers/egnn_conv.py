@@ -9,7 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from peg_core.layers.edge_rule import EdgeRule
-from peg_core.layers.edge_tensors import TensorPositions, edge_messages, position_list
+from peg_core.layers.edge_tensors import (
+    TensorPositions,
+    edge_columns,
+    edge_messages,
+    position_list,
+)
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.layers.neighbour_sum import NeighbourSum
 
@@ -30,27 +35,36 @@ class EGNNConv(NeighbourSum):
         out_channels: Width of the output.
         num_encodings: Encodings, each with a distance and a movement of its own.
         moves: Whether positions change; a last layer has no use for it.
+        edge_dim: Columns of ``edge_attr``, such as relations, which phi_e reads, too.
 
     Shapes:
         x: [num_nodes, in_channels].
         edge_index: [2, num_edges], undirected edges in both directions.
         positions: [num_nodes, p], or a list of them, one for every encoding.
         edge_weight: [num_edges].
+        edge_attr: [num_edges, edge_dim].
         returns: features [num_nodes, out_channels], and positions in the form they came in.
     """
 
     reads_reverse: ClassVar[bool] = False  # its messages are not linear in the sources
 
     def __init__(
-        self, in_channels: int, out_channels: int, *, num_encodings: int = 1, moves: bool = True
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        num_encodings: int = 1,
+        moves: bool = True,
+        edge_dim: int = 0,
     ) -> None:
         super().__init__()
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.num_encodings, self.rule = num_encodings, EdgeRule("squared", "mean")
+        self.num_encodings, self.edge_dim = num_encodings, edge_dim
+        self.rule = EdgeRule("squared", "mean")
         # phi_e's first matrix in parts: two are applied to nodes, not to edges
         self.edge_source = nn.Linear(in_channels, out_channels, bias=False)
         self.edge_target = nn.Linear(in_channels, out_channels)
-        self.edge_distance = nn.Linear(num_encodings, out_channels, bias=False)
+        self.edge_distance = nn.Linear(num_encodings + edge_dim, out_channels, bias=False)
         self.edge_out = nn.Linear(out_channels, out_channels)
         self.movement = nn.Linear(out_channels, num_encodings) if moves else None
         self.node = nn.Sequential(
@@ -76,9 +90,11 @@ class EGNNConv(NeighbourSum):
         edge_index: Tensor,
         positions: TensorPositions,
         edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | list[Tensor]]:
         encodings = position_list(positions, num_encodings=self.num_encodings)
-        messages = edge_messages(edge_index, encodings, self.rule, edge_weight)
+        attributes = edge_columns(edge_attr, edge_dim=self.edge_dim)
+        messages = edge_messages(edge_index, encodings, self.rule, edge_weight, attributes)
         out, moved = self.pass_messages(x, x, encodings, encodings, messages)
         return out, moved[0] if isinstance(positions, Tensor) else moved
 
@@ -95,7 +111,8 @@ class EGNNConv(NeighbourSum):
         Args:
             sources, targets: Features, [num_sources | num_targets, in_channels].
             source_positions, target_positions: [num_sources | num_targets, p] per encoding.
-            messages: Edges from sources to targets; what they measure is not read.
+            messages: Edges from sources to targets; of their measures only relations are read,
+                distances are those of the positions here.
 
         Returns:
             Features [num_targets, out_channels], positions [num_targets, p] per encoding.
@@ -106,10 +123,13 @@ class EGNNConv(NeighbourSum):
             for to, origin in zip(target_positions, source_positions, strict=True)
         ]  # [num_edges, p] each
         squared = torch.stack([step.square().sum(-1) for step in steps], dim=-1)
+        read = squared
+        if self.edge_dim:
+            read = torch.cat([squared, messages.measures[:, self.num_encodings :]], dim=-1)
         hidden = (
             self.edge_source(sources)[source]
             + self.edge_target(targets)[target]
-            + self.edge_distance(squared)
+            + self.edge_distance(read)
         )
         message = nn.functional.silu(self.edge_out(nn.functional.silu(hidden)))
         weighted = message * messages.weights.unsqueeze(-1)

@@ -19,6 +19,7 @@ from peg_core.layers.placement import placed
 
 Positions = Sequence[npt.NDArray[np.floating[Any]]]
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,10 @@ class MessageGraph:
         indptr: [num_targets + 1], the edges of each target.
         sources: [num_edges], which row of the state is sent.
         weights: [num_edges].
-        measures: [num_edges, num_encodings].
+        measures: [num_edges, num_encodings + num_columns]: distances, then the relations and
+            directions of the edge, see :meth:`GraphStore.columns`.
         loop_weights: [num_targets].
-        loop_measures: [num_targets, num_encodings].
+        loop_measures: [num_targets, num_encodings + num_columns]; a loop has no relation.
         num_sources: Rows of the state.
         source_nodes: [num_sources] the nodes behind the rows; empty where all nodes are.
     """
@@ -147,17 +149,31 @@ class MessageGraph:
         source = np.asarray(part.indices)
         target = np.repeat(np.arange(start, stop, dtype=source.dtype), np.diff(indptr))
         weights = rule.edge_weights(part.weights, degrees[target], degrees[source])
+        entries = slice(int(graph.indptr[start]), int(graph.indptr[stop]))
         measures = [rule.edge_measures(z, source, target) for z in positions]
         loops = [rule.loop_measures(z[start:stop]) for z in positions]
+        columns = graph.columns(entries)
         return cls(
             torch.from_numpy(indptr - indptr[0]),
             torch.from_numpy(source.astype(np.int64)),
             torch.from_numpy(weights),
-            torch.from_numpy(np.stack(measures, axis=1)),
+            gate_inputs(measures, columns),
             torch.from_numpy(rule.loop_weights(degrees[start:stop])),
-            torch.from_numpy(np.stack(loops, axis=1)),
+            gate_inputs(loops, None, padding=graph.num_columns),
             num_sources,
         )
+
+
+def gate_inputs(
+    measures: Sequence[FloatArray], columns: FloatArray | None, *, padding: int = 0
+) -> Tensor:
+    """Measures [num_edges] each, then columns [num_edges, num_columns] or as many zeros."""
+    parts = [np.stack(measures, axis=1)]
+    if columns is not None:
+        parts.append(columns)
+    if padding:
+        parts.append(np.zeros((len(parts[0]), padding), dtype=np.float32))
+    return torch.from_numpy(np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0])
 
 
 TENSORS = ("indptr", "sources", "weights", "measures", "loop_weights", "loop_measures")

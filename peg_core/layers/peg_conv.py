@@ -6,7 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from peg_core.layers.edge_rule import EdgeRule, Measure
-from peg_core.layers.edge_tensors import TensorPositions, edge_messages, position_list
+from peg_core.layers.edge_tensors import (
+    TensorPositions,
+    edge_columns,
+    edge_messages,
+    position_list,
+)
 from peg_core.layers.gate import Gate
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.layers.neighbour_sum import NeighbourSum
@@ -28,6 +33,7 @@ class PEGConv(NeighbourSum):
         in_channels: Width of the input features.
         out_channels: Width of the output.
         num_measures: Numbers per edge that the gate reads, one for every encoding.
+        edge_dim: Columns of ``edge_attr``, such as relations; the gate reads them beside these.
         residual: Add a linear map of the node's own features.
         measure: What the gate reads of two positions.
 
@@ -36,6 +42,7 @@ class PEGConv(NeighbourSum):
         edge_index: [2, num_edges], undirected edges in both directions; self-loops are added.
         positions: [num_nodes, p], or a list of them, one for every encoding.
         edge_weight: [num_edges].
+        edge_attr: [num_edges, edge_dim]; self-loops have zeros.
         returns: [num_nodes, out_channels].
     """
 
@@ -45,15 +52,16 @@ class PEGConv(NeighbourSum):
         out_channels: int,
         *,
         num_measures: int = 1,
+        edge_dim: int = 0,
         residual: bool = False,
         measure: Measure = "distance",
     ) -> None:
         super().__init__()
         self.in_channels, self.out_channels = in_channels, out_channels
-        self.num_measures, self.rule = num_measures, EdgeRule(measure)
+        self.num_measures, self.edge_dim, self.rule = num_measures, edge_dim, EdgeRule(measure)
         self.linear = nn.Linear(in_channels, out_channels, bias=False)
         self.bias = nn.Parameter(torch.zeros(out_channels))
-        self.gate = Gate(num_measures)
+        self.gate = Gate(num_measures + edge_dim)
         self.residual = nn.Linear(in_channels, out_channels, bias=False) if residual else None
 
     def reset_parameters(self) -> None:
@@ -71,9 +79,11 @@ class PEGConv(NeighbourSum):
         edge_index: Tensor,
         positions: TensorPositions,
         edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
     ) -> Tensor:
         encodings = position_list(positions, num_encodings=self.num_measures)
-        messages = edge_messages(edge_index, encodings, self.rule, edge_weight)
+        attributes = edge_columns(edge_attr, edge_dim=self.edge_dim)
+        messages = edge_messages(edge_index, encodings, self.rule, edge_weight, attributes)
         return self.pass_messages(x, x, messages)
 
     def pass_messages(self, sources: Tensor, targets: Tensor, messages: MessageGraph) -> Tensor:

@@ -34,7 +34,13 @@ class EGNN(LinkPredictor):
         self.rule = EdgeRule("squared", "mean")
         widths = [spec.in_channels] + [spec.hidden] * spec.layers
         self.layers = nn.ModuleList(
-            EGNNConv(before, after, num_encodings=spec.num_encodings, moves=layer < spec.layers - 1)
+            EGNNConv(
+                before,
+                after,
+                num_encodings=spec.num_encodings,
+                moves=layer < spec.layers - 1,
+                edge_dim=spec.relation_columns,
+            )
             for layer, (before, after) in enumerate(pairwise(widths))
         )
 

@@ -39,6 +39,8 @@ class ModelSpec:
         head_width: Width of the hidden layer of the heads that have one.
         encoding_widths: Dimensions of each encoding.
         learned_nodes: Nodes with free parameters as features; 0: features are given.
+        relation_columns: What the gate reads of an edge beside distances: which relations it
+            belongs to and which way the message goes; 0 where all edges are alike.
     """
 
     kind: str
@@ -53,6 +55,7 @@ class ModelSpec:
     head_width: int = 64
     encoding_widths: Sequence[int] = ()
     learned_nodes: int = 0
+    relation_columns: int = 0
 
 
 class LinkPredictor(nn.Module):

@@ -20,7 +20,13 @@ class PESAGE(LinkPredictor):
         self.rule = preset_rule(spec, "mean")
         widths = [spec.in_channels] + [spec.hidden] * spec.layers
         self.layers = nn.ModuleList(
-            PESAGEConv(before, after, num_measures=spec.num_encodings, measure=self.rule.measure)
+            PESAGEConv(
+                before,
+                after,
+                num_measures=spec.num_encodings,
+                edge_dim=spec.relation_columns,
+                measure=self.rule.measure,
+            )
             for before, after in pairwise(widths)
         )
 

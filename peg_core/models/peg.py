@@ -29,6 +29,7 @@ class PEG(LinkPredictor):
                 before,
                 after,
                 num_measures=spec.num_encodings,
+                edge_dim=spec.relation_columns,
                 residual=spec.preset == "best",
                 measure=self.rule.measure,
             )

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from peg_core.layers.message_graph import MessageGraph
+from peg_core.layers.message_graph import MessageGraph, gate_inputs
 from peg_core.random_streams import stream_seed
 from peg_core.sampling.neighbour_sampler import NOTHING, NeighbourSampler, SampledNeighbours
 from peg_core.splits.split_store import NO_FOLD
@@ -73,9 +73,9 @@ class SampledView(GraphView):
             torch.from_numpy(sampled.indptr),
             torch.from_numpy(sampled.sources),
             torch.from_numpy(edge_weights * sampled.scale[rows]),
-            torch.from_numpy(np.stack(measures, axis=1)),
+            gate_inputs(measures, self.graph.columns(sampled.entries)),
             torch.from_numpy(rule.loop_weights(self.degrees[expanded])),
-            torch.from_numpy(np.stack(loops, axis=1)),
+            gate_inputs(loops, None, padding=self.graph.num_columns),
             len(sampled.nodes),
         )
         counts = sampled.counts

@@ -20,6 +20,9 @@ def layer_stability(
 ) -> float:
     """The constant C of the stability theorem for a trained PEG layer.
 
+    Where the gate reads relations, a changed edge moves it by what the theorem allows for an
+    edge that comes or goes; an edge that stays and changes its relation is not covered.
+
     Args:
         gap: ``lambda_{p+1} - lambda_p`` of the encoding.
         features: [num_nodes, in_channels], what the layer reads.
@@ -35,11 +38,15 @@ def layer_stability(
 
 
 def gate_lipschitz(layer: PEGConv) -> float:
-    """An upper bound on the slope of phi: the product of its layers' norms."""
+    """An upper bound on the slope of phi: the product of its layers' norms.
+
+    Distances alone move when positions do: what the first layer makes of relations is a
+    constant of the edge.
+    """
     bound = SIGMOID_LIPSCHITZ
-    for module in layer.gate:
-        if isinstance(module, torch.nn.Linear):
-            bound *= float(torch.linalg.matrix_norm(module.weight.detach(), 2))
+    first, second = (module for module in layer.gate if isinstance(module, torch.nn.Linear))
+    for weight in (first.weight[:, : layer.num_measures], second.weight):
+        bound *= float(torch.linalg.matrix_norm(weight.detach(), 2))
     return bound
 
 

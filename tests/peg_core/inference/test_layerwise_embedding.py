@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from peg_core.errors import ArtifactMismatch
 from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.folded_layer import fold_layer
 from peg_core.inference.layerwise_embedding import LayerwiseEmbedding
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.models.link_predictor import ModelSpec
 from peg_core.models.peg import PEG
+from tests.fixtures.relational_graphs import SHAPES, listed_graph
 
 NODES = 200
 
@@ -27,9 +29,12 @@ def example(weighted):
     return graph, positions, rng.normal(size=(NODES, 7)).astype(np.float32)
 
 
-def build(model, preset):
+def build(model, preset, columns=0):
     torch.manual_seed(3)
-    built = model(ModelSpec("peg", preset, in_channels=7, num_encodings=2, hidden=12, layers=3))
+    spec = ModelSpec(
+        "peg", preset, in_channels=7, num_encodings=2, hidden=12, layers=3, relation_columns=columns
+    )
+    built = model(spec)
     for layer in built.layers:
         torch.nn.init.normal_(layer.bias)
     return built.eval()
@@ -43,6 +48,26 @@ def test_ranges_equal_the_whole_graph(preset, weighted, kind, memory_bytes):
     graph, positions, x = example(weighted)
     model = build(kind, preset)
     assert (fold_layer(model, 0) is None) == (kind is AnotherModel)
+    check_ranges(model, graph, positions, x, memory_bytes)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("preset", ["best", "faithful"])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_ranges_equal_the_whole_graph_of_several_relations(preset, weighted, shape):
+    graph = listed_graph(shape, num_nodes=NODES, num_links=700, seed=2, weighted=weighted).graph
+    _, positions, x = example(False)
+    for kind in (PEG, AnotherModel):
+        check_ranges(build(kind, preset, graph.num_columns), graph, positions, x, 4_000)
+
+
+def test_a_graph_of_other_relations_is_refused():
+    graph, positions, _ = example(False)
+    with pytest.raises(ArtifactMismatch, match="found 0 columns of relations"):
+        LayerwiseEmbedding(build(PEG, "best", 2), graph, positions)
+
+
+def check_ranges(model, graph, positions, x, memory_bytes):
     messages = MessageGraph.of_graph(graph, positions, model.rule)
     with torch.no_grad():
         expected = model(torch.from_numpy(x), messages).numpy()

@@ -21,6 +21,21 @@ def test_the_gate_is_nowhere_steeper_than_its_bound():
     assert 0 < float(slopes.max()) <= gate_lipschitz(layer) * (1 + 1e-3)
 
 
+def test_what_the_gate_makes_of_relations_is_not_steep():
+    torch.manual_seed(0)
+    layer = PEGConv(3, 4, edge_dim=2)
+    before = gate_lipschitz(layer)
+    with torch.no_grad():
+        layer.gate[0].weight[:, 1:] *= 100
+    assert gate_lipschitz(layer) == before
+    distances = torch.linspace(0, 5, 2000)
+    for relation in ([0.0, 1.0], [1.0, 0.0], [1.0, 1.0]):
+        columns = torch.tensor(relation).expand(2000, 2)
+        values = layer.gate(torch.cat([distances[:, None], columns], dim=1)).detach()
+        slopes = (values.diff() / distances.diff()).abs()
+        assert float(slopes.max()) <= before * (1 + 1e-3)
+
+
 def test_a_smaller_gap_is_less_stable():
     torch.manual_seed(0)
     layer = PEGConv(3, 4)
