@@ -12,7 +12,7 @@ from torch import nn
 
 from peg_core.kernels.pair_geometry import NUM_GEOMETRIC
 from peg_core.kernels.pair_structure import NUM_STRUCTURAL
-from peg_core.models.heads import LinearHead, MLPHead, StructuralHead
+from peg_core.models.heads import CosineHead, LinearHead, MLPHead, StructuralHead
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -64,6 +64,12 @@ def _fold_linear(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
     return FoldedHead(inner, np.zeros(1, np.float32), nothing, head.linear.bias.item())
 
 
+def _fold_cosine(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
+    inner = np.zeros((_num_inputs(hidden, num_encodings), 1), dtype=np.float32)
+    inner[:hidden] = head.scale
+    return FoldedHead(inner, np.zeros(1, np.float32), np.zeros(0, np.float32), 0.0)
+
+
 def _fold_structural(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
     """The normalisation of the inputs becomes part of the first linear map."""
     del hidden, num_encodings
@@ -109,6 +115,7 @@ def _double(values: Any) -> npt.NDArray[np.float64]:
 # Heads that the kernel knows; any other one is applied by torch.
 FOLDS: dict[type[nn.Module], Callable[[Any, int, int], FoldedHead]] = {
     LinearHead: _fold_linear,
+    CosineHead: _fold_cosine,
     MLPHead: _fold_mlp,
     StructuralHead: _fold_structural,
 }

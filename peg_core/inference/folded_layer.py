@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peg_core.layers.peg_conv import PEGConv
+from peg_core.models.heads import CosineHead
 from peg_core.models.link_predictor import LinkPredictor
 from peg_core.models.peg import PEG
 
@@ -49,7 +50,8 @@ def fold_layer(
     convolution: Any = model.layers[layer]
     if type(model) is not PEG or type(convolution) is not PEGConv or model.training:
         return None
-    if model.rule.measure == "inner":
+    last = layer == len(model.layers) - 1
+    if model.rule.measure == "inner" or (last and isinstance(model.head, CosineHead)):
         return None
     gate: Any = convolution.gate
     first, second = gate[0], gate[2]
@@ -58,7 +60,6 @@ def fold_layer(
     if columns is not None:
         biases = biases + columns @ _array(first.weight)[:, distances:].T
     residual = convolution.residual
-    last = layer == len(model.layers) - 1
     return FoldedLayer(
         linear=_array(convolution.linear.weight.T),
         residual=None if residual is None else _array(residual.weight.T),

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 Measure = Literal["distance", "squared", "inner"]
-Normalisation = Literal["symmetric", "mean"]
+Normalisation = Literal["symmetric", "mean", "neighbours"]
 MEASURES: tuple[str, ...] = get_args(Measure)
 
 FloatArray = npt.NDArray[np.floating[Any]]
@@ -25,7 +25,8 @@ class EdgeRule:
         measure: Of the two positions: their distance, its square, or their inner product.
             All are the same for rotated or reflected positions.
         normalisation: "symmetric": the entries of ``D^-1/2 (A + I) D^-1/2``, self-loops
-            included; "mean": ``D^-1 A``, without self-loops.
+            included; "mean": ``D^-1 A``, without self-loops; "neighbours": ``D^-1/2 A D^-1/2``,
+            without them.
     """
 
     measure: Measure = "distance"
@@ -44,12 +45,14 @@ class EdgeRule:
         value = 1.0 if weights is None else weights
         if self.normalisation == "mean":
             return np.asarray(value / target_degrees, dtype=np.float32)
+        if self.normalisation == "neighbours":
+            return np.asarray(value / np.sqrt(target_degrees * source_degrees), dtype=np.float32)
         product = (1.0 + target_degrees) * (1.0 + source_degrees)
         return np.asarray(value / np.sqrt(product), dtype=np.float32)
 
     def loop_weights(self, degrees: FloatArray) -> npt.NDArray[np.float32]:
         """Weights of the self-loops of nodes with these weighted degrees."""
-        if self.normalisation == "mean":
+        if self.normalisation != "symmetric":
             return np.zeros(len(degrees), dtype=np.float32)
         return (1 / (1.0 + degrees)).astype(np.float32)
 

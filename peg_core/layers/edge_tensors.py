@@ -85,6 +85,9 @@ def _weights(
     """Weights of the edges and of the self-loops."""
     if rule.normalisation == "mean":
         return value / degrees[target], torch.zeros_like(degrees)
+    if rule.normalisation == "neighbours":
+        roots = (degrees[target] * degrees[source]).sqrt()
+        return value / roots, torch.zeros_like(degrees)
     product = (1 + degrees[target]) * (1 + degrees[source])
     return value / product.sqrt(), 1 / (1 + degrees)
 

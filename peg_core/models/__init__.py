@@ -1,6 +1,7 @@
 """Models. Adding one: one file, one line here, one test file."""
 
 from peg_core.models.egnn import EGNN
+from peg_core.models.light_gcn import LightGCN
 from peg_core.models.link_predictor import LinkPredictor
 from peg_core.models.pe_sage import PESAGE
 from peg_core.models.peg import PEG
@@ -9,6 +10,7 @@ MODELS: dict[str, type[LinkPredictor]] = {
     "peg": PEG,
     "pe_sage": PESAGE,
     "egnn": EGNN,
+    "light_gcn": LightGCN,
 }
 
-__all__ = ["EGNN", "MODELS", "PEG", "PESAGE", "LinkPredictor"]
+__all__ = ["EGNN", "MODELS", "PEG", "PESAGE", "LightGCN", "LinkPredictor"]

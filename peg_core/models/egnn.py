@@ -65,6 +65,5 @@ class EGNN(LinkPredictor):
         out, moved = cast(EGNNConv, self.layers[layer]).pass_messages(
             sources, targets, source_positions, target_positions, messages
         )
-        if layer == len(self.layers) - 1:
-            return out
-        return torch.cat([self.activate(layer, out), *moved], dim=-1)
+        out = self.activate(layer, out)
+        return out if layer == len(self.layers) - 1 else torch.cat([out, *moved], dim=-1)

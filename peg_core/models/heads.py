@@ -68,6 +68,19 @@ class LinearHead(Head):
         return self.linear(torch.cat([inner, geometry[:, 1::NUM_GEOMETRIC]], dim=-1)).squeeze(-1)
 
 
+class CosineHead(Head):
+    """The inner product over a fixed temperature; models with it scale embeddings to length 1.
+
+    Without parameters: what is learned with a softmax over cosines is all in the embeddings.
+    """
+
+    scale: ClassVar[float] = 1 / 0.15
+
+    def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
+        del geometry, structure
+        return self.scale * (first * second).sum(-1)
+
+
 class MLPHead(Head):
     """A network over the Hadamard product and the geometry, beside a linear map of them.
 
@@ -91,6 +104,7 @@ class MLPHead(Head):
 
 HEADS: dict[str, type[Head]] = {
     "inner_product": LinearHead,
+    "cosine": CosineHead,
     "mlp": MLPHead,
     "structural": StructuralHead,
 }

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from peg_core.layers.edge_rule import EdgeRule
 from peg_core.layers.message_graph import MessageGraph
-from peg_core.models.heads import HEADS, Head
+from peg_core.models.heads import HEADS, CosineHead, Head
 
 State = Tensor | tuple[Tensor, Tensor]
 
@@ -41,6 +41,8 @@ class ModelSpec:
         learned_nodes: Nodes with free parameters as features; 0: features are given.
         relation_columns: What the gate reads of an edge beside distances: which relations it
             belongs to and which way the message goes; 0 where all edges are alike.
+        gated: Whether a model that can do without a gate has one.
+        initial_deviation: Of the free parameters before training; None: as the model does.
     """
 
     kind: str
@@ -56,6 +58,8 @@ class ModelSpec:
     encoding_widths: Sequence[int] = ()
     learned_nodes: int = 0
     relation_columns: int = 0
+    gated: bool = False
+    initial_deviation: float | None = None
 
 
 class LinkPredictor(nn.Module):
@@ -63,11 +67,12 @@ class LinkPredictor(nn.Module):
 
     Subclasses fill ``layers`` and say what they ask of an edge; ``version`` goes up
     whenever training the same data gives another model; ``reads_positions`` says whether
-    the first state needs them.
+    the first state needs them, ``table_deviation`` how far learned features lie apart at first.
     """
 
     version: ClassVar[int] = 6
     reads_positions: ClassVar[bool] = False
+    table_deviation: ClassVar[float | None] = None
     rule: EdgeRule
     layers: nn.ModuleList
 
@@ -75,8 +80,7 @@ class LinkPredictor(nn.Module):
         super().__init__()
         self.spec = spec
         best = spec.preset == "best"
-        preset_head = "structural" if best else "inner_product"
-        name = preset_head if spec.head == "preset" else spec.head
+        name = self.preset_head(spec) if spec.head == "preset" else spec.head
         shares = PRESET_DROPOUT if best else (0.0, 0.0, 0.0)
         if spec.dropout is not None:
             shares = (0.0, spec.dropout, spec.dropout)
@@ -88,8 +92,17 @@ class LinkPredictor(nn.Module):
             nn.Embedding(spec.learned_nodes, spec.in_channels) if spec.learned_nodes else None
         )
         if self.table is not None:
-            # small, so that what is learnt soon outweighs it
-            nn.init.xavier_uniform_(self.table.weight)
+            deviation = spec.initial_deviation or self.table_deviation
+            if deviation is None:
+                # small, so that what is learnt soon outweighs it
+                nn.init.xavier_uniform_(self.table.weight)
+            else:
+                nn.init.normal_(self.table.weight, std=deviation)
+
+    @staticmethod
+    def preset_head(spec: ModelSpec) -> str:
+        """The head of a preset, a name of ``HEADS``."""
+        return "structural" if spec.preset == "best" else "inner_product"
 
     def first_state(
         self, x: Tensor, positions: Sequence[Tensor], nodes: Tensor | None = None
@@ -148,9 +161,10 @@ class LinkPredictor(nn.Module):
         return state, state[: messages.num_targets]
 
     def activate(self, layer: int, out: Tensor) -> Tensor:
-        """ReLU between layers; the authors' code has none."""
-        last = layer == len(self.layers) - 1
-        return out if last or self.spec.preset != "best" else out.relu()
+        """ReLU between layers, the authors' code has none; length 1 after the last for a cosine."""
+        if layer < len(self.layers) - 1:
+            return out.relu() if self.spec.preset == "best" else out
+        return functional.normalize(out, dim=-1) if isinstance(self.head, CosineHead) else out
 
     def decode(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
         """Logits of pairs, [num_pairs]; symmetric in the two ends."""

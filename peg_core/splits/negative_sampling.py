@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from peg_core.errors import GraphTooSmall
 from peg_core.graph.graph_store import GraphStore
+from peg_core.splits.partners import Partners
 
 IntArray = npt.NDArray[np.integer[Any]]
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
-NEGATIVES = ("uniform", "degree", "hard")
+NEGATIVES = ("uniform", "degree", "hard", "partner")
 # Rounds of drawing again what turned out to be an edge, before uniform pairs fill up.
 MOST_ROUNDS = 20
 
@@ -24,21 +25,22 @@ class NegativeSampler:
     Args:
         graph: Whose edges are no negatives.
         kind: "uniform": any pair; "degree": the ends of links, one of them replaced by a
-            node drawn by degree^0.75; "hard": replaced by a neighbour of a neighbour.
+            node drawn by degree^0.75; "hard": replaced by a neighbour of a neighbour;
+            "partner": the anchor of every link stays, its partner is replaced by any other.
     """
 
     def __init__(self, graph: GraphStore, kind: str = "uniform") -> None:
         if kind not in NEGATIVES:
             raise ValueError(f"negatives are {kind!r}, needed is one of {NEGATIVES}")
         self.graph, self.kind = graph, kind
+        self._partners = Partners.of(graph)
         self._cumulative: npt.NDArray[np.float64] | None = None
 
     def draw(self, source: IntArray, target: IntArray, *, rng: np.random.Generator) -> Pairs:
         """As many non-links as links are given, none of them an edge or a loop."""
         if self.kind == "uniform":
             return sample_non_edges(self.graph, len(source), rng=rng)
-        keep_source = rng.random(len(source)) < 0.5
-        kept = np.where(keep_source, source, target).astype(np.int64)
+        kept = self._kept_end(source, target, rng)
         other = np.empty_like(kept)
         waiting = np.arange(len(kept))
         for _ in range(MOST_ROUNDS):
@@ -52,9 +54,19 @@ class NegativeSampler:
         kept[waiting], other[waiting] = sample_non_edges(self.graph, len(waiting), rng=rng)
         return kept, other
 
+    def _kept_end(
+        self, source: IntArray, target: IntArray, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        if self.kind == "partner" and not self._partners.one_kind:
+            return self._partners.anchored(source, target)[0]
+        keep_source = rng.random(len(source)) < 0.5
+        return np.where(keep_source, source, target).astype(np.int64)
+
     def _other_end(
         self, kept: npt.NDArray[np.int64], rng: np.random.Generator
     ) -> npt.NDArray[np.int64]:
+        if self.kind == "partner":
+            return rng.integers(self._partners.first, self._partners.last, size=len(kept))
         if self.kind == "degree":
             if self._cumulative is None:
                 self._cumulative = np.cumsum(self.graph.degrees.astype(np.float64) ** 0.75)

@@ -100,9 +100,12 @@ class FullView(GraphView):
         source, target = supervision.source, supervision.target
         geometry, structure = self.pair_inputs(source, target)
         pairs = torch.from_numpy(np.stack([source, target]))
+        partners = supervision.partners
         return TrainingStep(
             supervision.number, x, positions, None, messages, pairs, geometry, structure,
             supervision.num_links,
+            None if partners is None else torch.from_numpy(partners),
+            supervision.possible_partners,
         )  # fmt: skip
 
 

@@ -38,6 +38,8 @@ class Supervision:
         fold: The fold that no encoding, message or feature may hold; ``NO_FOLD``: none is left out.
         source, target: [num_pairs], links first.
         num_links: How many are links.
+        partners: Nodes that every link is held against, where there are no non-links.
+        possible_partners: How many nodes these stand for.
     """
 
     number: int
@@ -45,6 +47,8 @@ class Supervision:
     source: IntArray
     target: IntArray
     num_links: int
+    partners: IntArray | None = None
+    possible_partners: int = 0
 
 
 class Batch(NamedTuple):

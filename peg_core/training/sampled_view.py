@@ -35,7 +35,10 @@ class SampledView(GraphView):
         of the messages here.
         """
         source, target = supervision.source, supervision.target
-        seeds, rows = np.unique(np.concatenate([source, target]), return_inverse=True)
+        partners = NOTHING if supervision.partners is None else supervision.partners
+        wanted = np.concatenate([source, target, partners])
+        seeds, inverse = np.unique(wanted, return_inverse=True)
+        rows = torch.from_numpy(inverse.astype(np.int64))
         known = slice(0, supervision.num_links if supervision.fold == NO_FOLD else 0)
         sampled = sampler.sample(
             seeds,
@@ -50,10 +53,12 @@ class SampledView(GraphView):
             positions,
             torch.from_numpy(sampled.nodes),
             self.layers(sampled),
-            torch.from_numpy(rows.reshape(2, -1).astype(np.int64)),
+            rows[: 2 * len(source)].reshape(2, -1),
             geometry,
             structure,
             supervision.num_links,
+            None if supervision.partners is None else rows[2 * len(source) :],
+            supervision.possible_partners,
         )
 
     def layers(self, sampled: SampledNeighbours) -> list[MessageGraph]:

@@ -11,10 +11,10 @@ from typing import Any, Literal
 from peg_core.models.link_predictor import ModelSpec
 
 Preset = Literal["best", "faithful"]
-Head = Literal["preset", "inner_product", "mlp", "structural"]
+Head = Literal["preset", "inner_product", "cosine", "mlp", "structural"]
 Gate = Literal["preset", "distance", "squared", "inner"]
 Schedule = Literal["constant", "linear"]
-Objective = Literal["bce", "auc", "auc_squared"]
+Objective = Literal["bce", "auc", "auc_squared", "bpr", "softmax"]
 Batching = Literal["auto", "full", "sampled"]
 Sampler = Literal["numba", "pyg"]
 Negatives = Literal["uniform", "degree", "hard"]
@@ -32,6 +32,8 @@ class ModelSettings:
     gate: Gate = "preset"
     dropout: float | None = ModelSpec.dropout
     head_width: int = ModelSpec.head_width
+    gated: bool = ModelSpec.gated
+    initial_deviation: float | None = ModelSpec.initial_deviation
 
     def spec(self, **widths: Any) -> ModelSpec:
         """With what the graph adds: the widths of features and encodings."""
@@ -54,6 +56,7 @@ class Optimisation:
         average: Decay of the running mean of the weights, which is what validation and the
             finished model use; 0: the weights themselves.
         compile: Compile the model with torch.
+        temperature: What cosines are divided by, with the objective softmax.
     """
 
     objective: Objective = "bce"
@@ -67,6 +70,7 @@ class Optimisation:
     accumulate: int = 1
     average: float = 0.98
     compile: bool = False
+    temperature: float = 0.15
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ class TrainingStep:
         geometry: [num_pairs, 3 * num_encodings].
         structure: [num_pairs, 6].
         num_links: The first pairs, which are links.
+        partners: [num_partners] rows that every link is held against, in place of non-links.
+        possible_partners: How many nodes these stand for.
     """
 
     number: int
@@ -37,6 +39,8 @@ class TrainingStep:
     geometry: Tensor
     structure: Tensor
     num_links: int
+    partners: Tensor | None = None
+    possible_partners: int = 0
 
     @property
     def labels(self) -> Tensor:
@@ -70,6 +74,8 @@ class TrainingStep:
             change(self.geometry),
             change(self.structure),
             self.num_links,
+            None if self.partners is None else change(self.partners),
+            self.possible_partners,
         )
 
 

@@ -21,7 +21,7 @@ from peg_core.training.settings import (
     Sampling,
     Schedule,
 )
-from pipeline.config.field_types import MOST, Count, Section, Seed, Width, registered
+from pipeline.config.field_types import LATER, MOST, Count, Section, Seed, Width, registered
 
 
 class ModelConfig(Section):
@@ -37,11 +37,22 @@ class ModelConfig(Section):
     head: Head = Field(
         ModelSettings.head,
         description="How a pair is scored. inner_product: of the embeddings, beside the squared "
-        "distance; mlp: a network on the Hadamard product and the geometry; structural: that and "
-        "common neighbours, degrees, same component. The preset best is structural.",
+        "distance; cosine: of the embeddings; mlp: a network on the Hadamard product and the "
+        "geometry; structural: that and common neighbours, degrees, same component. The preset "
+        "best is structural, but for light_gcn inner_product; `objective: softmax` needs cosine.",
     )
     gate: Gate = Field(
         ModelSettings.gate, description="What of two positions weighs the edge between them."
+    )
+    gated: Annotated[bool, LATER] = Field(
+        ModelSettings.gated, description="With light_gcn: weigh its edges by PEG's gate, too."
+    )
+    initial_deviation: Annotated[float | None, LATER] = Field(
+        ModelSettings.initial_deviation,
+        gt=0,
+        le=1000,
+        description="Standard deviation of learned features before training; none: 0.1 for "
+        "light_gcn, as its authors do, else a small one that depends on the graph (Xavier).",
     )
     dropout: float | None = Field(
         ModelSettings.dropout,
@@ -108,7 +119,9 @@ class TrainConfig(Section):
     objective: Objective = Field(
         Optimisation.objective,
         description="bce: cross entropy; auc: links above non-links, pair by pair; auc_squared: "
-        "by 1 above, misses counting squared.",
+        "by 1 above, misses counting squared; bpr: links above non-links of the same node; "
+        "softmax: links among all that their node might be linked to, by the cosine of "
+        "embeddings.",
     )
     metric: str = Field(
         Optimisation.metric,
@@ -127,6 +140,12 @@ class TrainConfig(Section):
         lt=1,
         description="Share of the running mean of the weights that is kept at a step; the mean is "
         "what is validated and kept. 0: the weights themselves.",
+    )
+    temperature: Annotated[float, LATER] = Field(
+        Optimisation.temperature,
+        gt=0,
+        le=1000,
+        description="What cosines are divided by, with `objective: softmax`.",
     )
     compile: bool = Field(Optimisation.compile, description="Compile the model with torch.compile.")
     seeds: Count = Field(1, description="Models trained, each from its own seed.")

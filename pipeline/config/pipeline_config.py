@@ -178,6 +178,11 @@ class PipelineConfig(Section):
             raise ValueError(
                 "`evaluate.protocol: given` needs `split.test_negatives`, the file of non-links"
             )
+        if self.train.objective == "softmax" and self.model.head not in ("preset", "cosine"):
+            raise ValueError(
+                f"`train.objective: softmax` learns the cosine of embeddings, found `model.head: "
+                f"{self.model.head}`; leave it out, or set it to cosine"
+            )
         if self.evaluate.on is not None:
             self._check_other_graph(self.evaluate.on)
         kind = self.features.kind

@@ -18,19 +18,24 @@ from peg_core.models.link_predictor import ModelSpec
 
 NODES = 24
 WIDTHS = (4, 3)
-every_model = pytest.mark.parametrize("kind", MODELS)
+GATED = "gated light_gcn"
+every_model = pytest.mark.parametrize("kind", [*MODELS, GATED])
 every_preset = pytest.mark.parametrize("preset", ["best", "faithful"])
 
 
 def build(kind, preset, num_encodings=2):
     torch.manual_seed(1)
+    gated = kind == GATED
+    kind = "light_gcn" if gated else kind
     spec = ModelSpec(
         kind,
         preset,
         in_channels=5,
         num_encodings=num_encodings,
-        hidden=6,
+        hidden=5 if kind == "light_gcn" else 6,  # it does not change the width
+        head="cosine" if gated else "preset",  # positions speak through the gate alone
         encoding_widths=WIDTHS,
+        gated=gated,
     )
     model = MODELS[kind](spec)
     for module in model.modules():  # running statistics of a trained model
@@ -136,8 +141,10 @@ def test_a_saved_model_scores_the_same(kind, preset, tmp_path):
 @every_model
 def test_weights_of_another_shape_are_refused(kind, tmp_path):
     TrainedModel(tmp_path).save(build(kind, "best"))
-    text = (tmp_path / "model.json").read_text().replace('"hidden": 6', '"hidden": 9')
-    (tmp_path / "model.json").write_text(text)
+    # light_gcn has weights for encodings alone
+    name, width = ("num_encodings", 2) if "light_gcn" in kind else ("hidden", 6)
+    text = (tmp_path / "model.json").read_text()
+    (tmp_path / "model.json").write_text(text.replace(f'"{name}": {width}', f'"{name}": 9'))
     with pytest.raises(ArtifactMismatch, match="weights and description"):
         _ = TrainedModel(tmp_path).network
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -23,6 +25,7 @@ from peg_core.splits.split_store import NO_FOLD, SplitStore
 from peg_core.training.graph_view import FullView, GraphView
 from peg_core.training.link_schedule import LinkSchedule, Share
 from peg_core.training.link_trainer import LinkTrainer, PairLogits
+from peg_core.training.partner_schedule import PartnerSchedule
 from peg_core.training.preparation import preparation_threads
 from peg_core.training.sampled_view import SampledView
 from peg_core.training.step_source import FullGraphSource, SampledSource, StepSource
@@ -47,7 +50,9 @@ def build_trainer(
     spec = _spec(request, split, features)
     torch.manual_seed(stream_seed(seed=request.seed, purpose="initial weights"))
     model = MODELS[spec.kind](spec)
-    network: torch.nn.Module = prepare_model(PairLogits(model), move_to_device=device)
+    network: torch.nn.Module = prepare_model(
+        PairLogits(model, optimisation.temperature), move_to_device=device
+    )
     if optimisation.compile:
         network = torch.compile(network)  # type: ignore[assignment]
     trainer = LinkTrainer(
@@ -80,15 +85,7 @@ def _source(
     device: torch.device,
 ) -> StepSource:
     sampled, sampling = is_sampled(request, split.train_graph()), request.sampling
-    schedule = LinkSchedule(
-        split,
-        folds=request.inputs.folds,
-        seed=request.seed,
-        share=share,
-        batch_size=sampling.batch_size if sampled else None,
-        negatives=sampling.negatives,
-        negatives_per_link=sampling.negatives_per_link,
-    )
+    schedule = _schedule(request, split, share, sampled=sampled)
 
     def view(kind: type[View], graph: GraphStore, fold: int) -> View:
         require_no_leaks(graph, split.hidden_links(fold), found_in="the messages of training")
@@ -116,10 +113,34 @@ def _source(
     )
 
 
+def _schedule(
+    request: TrainRequest, split: SplitStore, share: Share, *, sampled: bool
+) -> LinkSchedule:
+    """Links beside non-links, or against the partners that their nodes might have had."""
+    objective, sampling = request.optimisation.objective, request.sampling
+    kind: Callable[..., LinkSchedule] = LinkSchedule
+    if objective == "softmax":
+        # a sampled step embeds the neighbourhoods of the partners, too
+        most = sampling.batch_size if sampled else None
+        kind = partial(PartnerSchedule, most_partners=most)
+    return kind(
+        split,
+        folds=request.inputs.folds,
+        seed=request.seed,
+        share=share,
+        batch_size=sampling.batch_size if sampled else None,
+        negatives="partner" if objective == "bpr" else sampling.negatives,
+        negatives_per_link=sampling.negatives_per_link,
+    )
+
+
 def _spec(request: TrainRequest, split: SplitStore, features: NodeFeatures) -> ModelSpec:
     graph = split.train_graph()
     positions = _positions(request, graph, NO_FOLD)
-    return request.model.spec(
+    model = request.model
+    if request.optimisation.objective == "softmax":
+        model = replace(model, head="cosine")  # what is learned with it
+    return model.spec(
         in_channels=features.width(positions),
         num_encodings=len(positions),
         encoding_widths=[z.shape[1] for z in positions],

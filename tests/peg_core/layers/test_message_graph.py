@@ -15,9 +15,9 @@ def test_ranges_of_rows_give_the_full_graphs_embeddings(to_store, kind):
     rng = np.random.default_rng(0)
     positions = [rng.normal(size=(50, 4)).astype(np.float32) for _ in range(2)]
     torch.manual_seed(0)
-    spec = ModelSpec(kind, "best", 6, num_encodings=2, hidden=7, encoding_widths=(4, 4))
+    spec = ModelSpec(kind, "best", 7, num_encodings=2, hidden=7, encoding_widths=(4, 4))
     model = MODELS[kind](spec).eval()
-    state = model.first_state(torch.randn(50, 6), [torch.from_numpy(z) for z in positions])
+    state = model.first_state(torch.randn(50, 7), [torch.from_numpy(z) for z in positions])
     full = model(state, MessageGraph.of_graph(graph, positions, model.rule))
     for layer in range(2):
         rows = []

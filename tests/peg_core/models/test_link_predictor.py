@@ -8,7 +8,7 @@ from peg_core.models.link_predictor import ModelSpec
 
 
 def spec(kind="peg", preset="best", **values):
-    return ModelSpec(kind, preset, 3, num_encodings=1, hidden=8, encoding_widths=[4], **values)
+    return ModelSpec(kind, preset, 8, num_encodings=1, hidden=8, encoding_widths=[4], **values)
 
 
 def shares(model):

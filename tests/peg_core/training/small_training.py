@@ -19,6 +19,7 @@ from peg_core.splits.split_store import SplitStore
 from peg_core.training.graph_view import FullView
 from peg_core.training.link_schedule import LinkSchedule
 from peg_core.training.link_trainer import LinkTrainer, PairLogits
+from peg_core.training.partner_schedule import PartnerSchedule
 from peg_core.training.sampled_view import SampledView
 from peg_core.training.settings import Optimisation
 from peg_core.training.step_source import FullGraphSource, SampledSource
@@ -51,12 +52,14 @@ def build_trainer(
     """A trainer of a small model on ``split``; ``fan_outs`` makes it a sampled one."""
     torch.manual_seed(0)
     nodes = split.train_graph().num_nodes
+    width = 8 if kind == "light_gcn" else 3
     spec = ModelSpec(
-        kind, "best", in_channels=3 if learned else 2, num_encodings=1, hidden=8,
+        kind, "best", in_channels=width if learned else 2, num_encodings=1, hidden=8,
         encoding_widths=(4,), learned_nodes=nodes if learned else 0,
+        head="cosine" if options.get("objective") == "softmax" else "preset",
     )  # fmt: skip
     model = MODELS[kind](spec)
-    features = NodeFeatures("learned", learned_width=3) if learned else NodeFeatures("degree")
+    features = NodeFeatures("learned", learned_width=width) if learned else NodeFeatures("degree")
     view = FullView if fan_outs is None else SampledView
 
     @cache
@@ -65,7 +68,11 @@ def build_trainer(
         positions = [ENCODERS["le"](dimensions=4).encode(graph, seed=0)]
         return view.of(graph, positions, features, model)
 
-    schedule = LinkSchedule(split, folds=folds, seed=0, share=share, batch_size=batch_size)
+    kind = PartnerSchedule if options.get("objective") == "softmax" else LinkSchedule
+    negatives = "partner" if options.get("objective") == "bpr" else "uniform"
+    schedule = kind(
+        split, folds=folds, seed=0, share=share, batch_size=batch_size, negatives=negatives
+    )
     if fan_outs is None:
         source = FullGraphSource(schedule, view_of)
     else:

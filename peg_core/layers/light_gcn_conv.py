@@ -1,0 +1,69 @@
+"""The LightGCN layer, with PEG's gate or without one."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from peg_core.layers.edge_rule import EdgeRule, Measure
+from peg_core.layers.edge_tensors import TensorPositions, edge_messages, position_list
+from peg_core.layers.gate import Gate
+from peg_core.layers.message_graph import MessageGraph
+from peg_core.layers.neighbour_sum import NeighbourSum
+
+
+class LightGCNConv(NeighbourSum):
+    r"""A weighted sum of the neighbours and nothing else.
+
+    From `LightGCN <https://arxiv.org/abs/2002.02126>`_, whose coefficients a gate on positions
+    may multiply (without it :math:`\phi = 1`):
+
+    .. math::
+        x'_u = \sum_{v \in N(u)} \frac{\phi(\|Z_u - Z_v\|)}{\sqrt{d_u d_v}}\, x_v
+
+    Args:
+        num_measures: Numbers per edge that the gate reads, one for every encoding.
+        gated: Whether there is a gate.
+        measure: What the gate reads of two positions.
+
+    Shapes:
+        x: [num_nodes, width].
+        edge_index: [2, num_edges], undirected edges in both directions.
+        positions: [num_nodes, p], or a list of them, one for every encoding.
+        edge_weight: [num_edges].
+        returns: [num_nodes, width].
+    """
+
+    def __init__(
+        self, *, num_measures: int = 1, gated: bool = False, measure: Measure = "distance"
+    ) -> None:
+        super().__init__()
+        self.num_measures, self.rule = num_measures, EdgeRule(measure, "neighbours")
+        self.gate = Gate(num_measures) if gated else None
+
+    def reset_parameters(self) -> None:
+        """Draw all weights again."""
+        super().reset_parameters()
+        if self.gate is not None:
+            self.gate.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        positions: TensorPositions,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        encodings = position_list(positions, num_encodings=self.num_measures)
+        return self.pass_messages(x, edge_messages(edge_index, encodings, self.rule, edge_weight))
+
+    def pass_messages(self, sources: Tensor, messages: MessageGraph) -> Tensor:
+        """The layer on prepared messages, as models call it.
+
+        Args:
+            sources: [num_sources, width].
+            messages: Edges from sources to targets, weighed and measured.
+        """
+        coefficients = messages.weights
+        if self.gate is not None:
+            coefficients = coefficients * self.gate(messages.measures)
+        return self.sum_neighbours(sources, coefficients, messages)
