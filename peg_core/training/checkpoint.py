@@ -19,7 +19,7 @@ from peg_core.training.weight_average import WeightAverage
 
 @dataclass
 class TrainingState:
-    """How far training is; ``best`` are the weights of the best validation epoch.
+    """How far training is; ``best`` are the weights of the best validation.
 
     Random numbers come from the number of an epoch and of a step, so these two are
     all that a resumed run needs of them.
@@ -27,20 +27,27 @@ class TrainingState:
     Args:
         epoch: The epoch to run, or that is running.
         step: Steps of it that are done.
-        losses: Their losses.
+        losses: Of the steps that the next validation tells of.
         best_value: The best value of the validation metric so far.
+        gain_value: Its value at the last gain, and ``gained`` when that was: an epoch, or a
+            validation; see :class:`peg_core.training.course.Course`.
     """
 
     epoch: int = 0
     step: int = 0
     losses: list[float] = field(default_factory=list)
     best_value: float = -1.0
-    best_epoch: int = -1
+    best_epoch: float = -1
     history: list[dict[str, float]] = field(default_factory=list)
     best: dict[str, Tensor] = field(default_factory=dict)
+    gain_value: float = -1.0
+    gained: int = -1
 
 
-FACTS = ("epoch", "step", "losses", "best_value", "best_epoch", "history")
+FACTS = (
+    *("epoch", "step", "losses", "best_value", "best_epoch"),
+    *("gain_value", "gained", "history"),
+)
 
 
 def write_checkpoint(
@@ -89,7 +96,9 @@ def read_checkpoint(
         index, slot = name.split("/")
         slots.setdefault(int(index), {})[slot] = value
     optimizer.load_state_dict({"state": slots, "param_groups": facts.pop("param_groups")})
-    return TrainingState(**facts, best=_under("best/", tensors))
+    # before there was a least gain, every better value was one
+    found = {"gain_value": facts["best_value"], "gained": facts["best_epoch"], **facts}
+    return TrainingState(**found, best=_under("best/", tensors))
 
 
 def is_damaged(path: Path) -> bool:

@@ -125,6 +125,16 @@ class LinkSchedule:
             found += [Batch(part, first, last) for first, last in pairwise(cuts)]
         return found
 
+    def links_seen(self, epoch: int) -> IntArray:
+        """How many links supervised before each step of an epoch, all epochs; [num_steps + 1]."""
+        sizes = [batch.last - batch.first for batch in self.batches(epoch)]
+        return epoch * self.num_links + np.cumsum([0, *sizes], dtype=np.int64)
+
+    @property
+    def num_links(self) -> int:
+        """Of an epoch."""
+        return int(self.starts[-1] - self.starts[0])
+
     def _num_batches(self, links: int) -> int:
         if self.batch_size is None:
             return STEPS_WITHOUT_FOLDS if self.folds == 1 else 1

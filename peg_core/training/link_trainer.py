@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Generator
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
 
 import torch
@@ -62,38 +62,32 @@ class LinkTrainer:
         model: LinkPredictor = network.model
         return model
 
-    def run_epoch(
-        self,
-        epoch: int,
-        *,
-        start: int = 0,
-        losses: list[float] | None = None,
-        on_step: Callable[[int, list[float]], None] = lambda *_: None,
-    ) -> float:
-        """One pass over the training links; returns the mean loss.
+    def run_epoch(self, epoch: int) -> float:
+        """One pass over the training links; returns the mean loss."""
+        losses = [loss for _, some in self.moves(epoch) for loss in some]
+        return sum(losses) / len(losses)
+
+    def moves(self, epoch: int, *, start: int = 0) -> Generator[tuple[int, list[float]]]:
+        """Take the steps of an epoch; whoever stops asking ends it there.
 
         Args:
             epoch: Its number.
             start: Steps of it that are done already.
-            losses: Their losses.
-            on_step: Called whenever the weights moved, with the steps done and all losses.
+
+        Yields:
+            Whenever the weights moved: the steps done, and the losses of those since the last move.
         """
         self.network.train()
-        losses = list(losses or [])
-        waiting = 0
+        losses: list[float] = []
         last = len(self.source.schedule.batches(epoch))
-        steps = self.source.steps(epoch, start=start, device=self.device)
-        for done, step in enumerate(steps, start=start + 1):
-            waiting += 1
-            full = waiting == self.accumulate
-            losses.append(self._gradients(step, exchange=full or done == last))
-            if full:
-                self._move()
-                waiting = 0
-                on_step(done, losses)
-        if waiting:
-            self._move()
-        return sum(losses) / len(losses)
+        with closing(self.source.steps(epoch, start=start, device=self.device)) as steps:
+            for done, step in enumerate(steps, start=start + 1):
+                moves = len(losses) + 1 == self.accumulate or done == last
+                losses.append(self._gradients(step, exchange=moves))
+                if moves:
+                    self._move()
+                    yield done, losses
+                    losses = []
 
     def validate(self) -> dict[str, float]:
         """Metrics of the validation pairs, on the whole training graph.

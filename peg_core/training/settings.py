@@ -19,6 +19,9 @@ Batching = Literal["auto", "full", "sampled"]
 Sampler = Literal["numba", "pyg"]
 Negatives = Literal["uniform", "degree", "hard"]
 
+# `auto` embeds the whole graph in every step up to this many edges.
+MOST_FULL_EDGES = 1_000_000
+
 
 @dataclass(frozen=True)
 class ModelSettings:
@@ -49,9 +52,14 @@ class Optimisation:
         metric: What is validated: auc, average_precision, mrr or hits@K.
         lr: Learning rate of Adam; ``lr_schedule`` is a name of ``SCHEDULES``.
         weight_decay: L2 penalty of Adam.
-        epochs: Passes over the training links, at most.
-        patience: Epochs without a better metric before stopping.
-        validate_every: Epochs between validations.
+        epochs: Passes over the training links, at most, where ``links`` is None.
+        links: Training links seen, at most, each counted every time that it supervises.
+        patience: Validations without a gain before stopping; epochs where ``validate_links`` is
+            None.
+        min_gain: How much better than at the last gain a metric must be to count as one.
+        validate_every: Epochs between validations, where ``validate_links`` is None.
+        validate_links: Training links between validations.
+        validate_pairs: Validation pairs that are ranked, at most.
         accumulate: Steps whose gradients are added up before the weights move.
         average: Decay of the running mean of the weights, which is what validation and the
             finished model use; 0: the weights themselves.
@@ -65,8 +73,12 @@ class Optimisation:
     lr_schedule: Schedule = "constant"
     weight_decay: float = 1e-4
     epochs: int = 50
+    links: int | None = None
     patience: int = 20
+    min_gain: float = 0.0
     validate_every: int = 1
+    validate_links: int | None = None
+    validate_pairs: int = 2_000_000
     accumulate: int = 1
     average: float = 0.98
     compile: bool = False

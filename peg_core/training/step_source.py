@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,7 @@ class StepSource(ABC):
     @abstractmethod
     def steps(
         self, epoch: int, *, start: int = 0, device: torch.device = CPU
-    ) -> Iterator[TrainingStep]:
+    ) -> Generator[TrainingStep]:
         """The steps of an epoch on a device, from number ``start`` of it on."""
 
     @abstractmethod
@@ -78,7 +78,7 @@ class FullGraphSource(StepSource):
 
     def steps(
         self, epoch: int, *, start: int = 0, device: torch.device = CPU
-    ) -> Iterator[TrainingStep]:
+    ) -> Generator[TrainingStep]:
         def prepare(turn: Turn) -> TrainingStep:
             view = self.view_of(turn.fold)
             whole = self._resident.whole(turn.fold, view, device)
@@ -134,7 +134,7 @@ class SampledSource(StepSource):
 
     def steps(
         self, epoch: int, *, start: int = 0, device: torch.device = CPU
-    ) -> Iterator[TrainingStep]:
+    ) -> Generator[TrainingStep]:
         def prepare(asked: tuple[SampledView, Turn]) -> TrainingStep:
             view, turn = asked
             step = view.step(self.schedule.pairs(turn), self._sampler_of(view), seed=self.seed)

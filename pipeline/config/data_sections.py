@@ -12,9 +12,11 @@ from peg_core.graph.feature_columns import MAX_WIDTH
 from pipeline.config.field_types import (
     LATER,
     MOST,
+    Auto,
     Column,
     Location,
     Names,
+    OrAuto,
     Ratio,
     Section,
     Seed,
@@ -28,6 +30,9 @@ from pipeline.config.half_life import parse_half_life
 def optional_half_life(value: object) -> object:
     """A length of time, or none."""
     return None if value is None else parse_half_life(value)
+
+# Of graphs that are not large.
+FOLDS = 10
 
 
 class GraphConfig(Section):
@@ -148,12 +153,11 @@ class SplitConfig(Section):
     )
     valid: Ratio = Field(0.05, description="Share of the edges for validation.")
     test: Ratio = Field(0.10, description="Share of the edges for the final test.")
-    folds: int = Field(
-        10,
-        ge=1,
-        le=100,
+    folds: Annotated[int | Auto, OrAuto(Annotated[int, Field(ge=1, le=100)])] = Field(
+        "auto",
         description="Training folds of PEG+: each supervises in turn, while encoding and "
-        "messages do without it. 1: plain PEG.",
+        "messages do without it. 1: plain PEG. auto: 10; 4 above a million training links, 2 "
+        "above ten million, for each fold is another encoding.",
     )
     valid_edges: Location | None = Field(None, description="Parquet file, with `by: files`.")
     test_edges: Location | None = Field(None, description="Parquet file, with `by: files`.")
@@ -178,6 +182,11 @@ class SplitConfig(Section):
         description="Rolling backtest, with `by: time`: how many windows of `test` edges, one "
         "after the other, are tested in turn by what came before. The last is the newest.",
     )
+
+    @property
+    def num_folds(self) -> int:
+        """What is still automatic is that of a small graph."""
+        return FOLDS if self.folds == "auto" else self.folds
 
     @model_validator(mode="after")
     def _consistent(self) -> SplitConfig:

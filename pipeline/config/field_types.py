@@ -11,9 +11,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
+from pydantic_core import core_schema
 
 from peg_core.errors import ConfigError, nearest_hint
 from peg_core.object_url import require_location
@@ -103,9 +106,43 @@ def shorten(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+Auto = Literal["auto"]
+
+
+class OrAuto:
+    """Marks a key that may also be the word auto: ``Annotated[int | Auto, OrAuto(Count)]``.
+
+    A plain union would explain what is wrong with a value once for each of its members.
+
+    Args:
+        kind: What any other value must be.
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        del source
+        return core_schema.no_info_wrap_validator_function(
+            lambda value, check: value if value == "auto" else check(value),
+            handler.generate_schema(self._kind),
+            serialization=core_schema.plain_serializer_function_ser_schema(lambda value: value),
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), {"const": "auto", "type": "string"}]}
+
+
 Bytes = Annotated[int, BeforeValidator(as_bytes), Field(gt=0, le=10**15)]
 Ratio = Annotated[float, Field(gt=0, lt=1)]
 Count = Annotated[int, Field(ge=1, le=MOST)]
+# `auto` is chosen by the size of the graph: pipeline/run/automatic.py.
+AutoCount = Annotated[int | Auto, OrAuto(Count)]
+AutoCountOrNone = Annotated[int | Auto | None, OrAuto(Count | None)]
 Width = Annotated[int, Field(ge=1, le=65_536)]
 Seed = Annotated[int, Field(ge=0, le=2**63)]
 Location = Annotated[str, AfterValidator(as_location), Field(json_schema_extra={"minLength": 1})]
@@ -128,8 +165,17 @@ def null_as_text(value: object) -> object:
 class Later:
     """Marks a key that came after artifacts had been made without it: ``Annotated[int, LATER]``.
 
-    At its default it means what was done before there was a choice.
+    Args:
+        before: The value that means what was done before there was a choice; none given: the
+            default.
     """
+
+    def __init__(self, *before: Any) -> None:
+        self._before = before
+
+    def left_out(self, value: Any, default: Any) -> bool:
+        """Whether artifacts with this value are those that were made without the key."""
+        return bool(value == (self._before[0] if self._before else default))
 
 
 LATER = Later()
@@ -143,14 +189,15 @@ class Section(BaseModel):
     def dependencies(self, *, exclude: Collection[str] = ()) -> dict[str, Any]:
         """What an artifact made with this section depends on.
 
-        Keys marked ``LATER`` count where they are not at their default, so that what was made
-        before they existed is still found.
+        Keys marked ``LATER`` count where they do not mean what was done without them, so that
+        what was made before they existed is still found.
         """
         found = self.model_dump(exclude=set(exclude))
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
             if name in found and isinstance(value, Section):
                 found[name] = value.dependencies()
-            if name in found and LATER in field.metadata and value == field.get_default():
+            later = next((mark for mark in field.metadata if isinstance(mark, Later)), None)
+            if name in found and later and later.left_out(value, field.get_default()):
                 del found[name]
         return found

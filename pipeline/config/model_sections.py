@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -21,7 +21,23 @@ from peg_core.training.settings import (
     Sampling,
     Schedule,
 )
-from pipeline.config.field_types import LATER, MOST, Count, Section, Seed, Width, registered
+from pipeline.config.field_types import (
+    LATER,
+    MOST,
+    Auto,
+    AutoCount,
+    AutoCountOrNone,
+    Count,
+    Later,
+    OrAuto,
+    Section,
+    Seed,
+    Width,
+    registered,
+)
+
+FanOut = Annotated[int, Field(ge=-1, le=MOST)]
+Gain = Annotated[float, Field(ge=0, lt=1)]
 
 
 class ModelConfig(Section):
@@ -79,12 +95,26 @@ class TrainConfig(Section):
         Optimisation.lr_schedule,
         description="linear: it falls from epoch to epoch, to nothing after the last of `epochs`.",
     )
-    epochs: Count = Field(
-        Optimisation.epochs, description="Passes over the training links, at most."
+    epochs: AutoCount = Field(
+        "auto",
+        description="Passes over the training links, at most, where `links` is none. auto: 50; a "
+        "number here also means none for `links: auto`.",
     )
-    patience: Count = Field(
-        Optimisation.patience,
-        description="Epochs without a better validation metric before stopping.",
+    links: Annotated[AutoCountOrNone, Later(None)] = Field(
+        "auto",
+        description="Training links seen, at most, each counted every time that it supervises. "
+        "none: `epochs` counts; auto: none up to a million training links, above a budget that "
+        "grows with the square root of the graph.",
+    )
+    patience: AutoCount = Field(
+        "auto",
+        description="Validations without a gain before stopping; epochs where `validate_links` is "
+        "none. auto: 20 epochs, or 5 validations.",
+    )
+    min_gain: Annotated[float | Auto, OrAuto(Gain), Later(0.0)] = Field(
+        "auto",
+        description="How much better than at the last gain the validation metric must be to count "
+        "as one; the best weights are kept all the same. auto: 0 with epochs, 0.001 with links.",
     )
     weight_decay: float = Field(
         Optimisation.weight_decay, ge=0, le=1e6, description="L2 penalty of Adam."
@@ -94,13 +124,15 @@ class TrainConfig(Section):
         description="full: the whole graph a step; sampled: neighbourhoods of a batch of links; "
         "auto: full for graphs of up to a million edges.",
     )
-    batch_size: Count = Field(
-        Sampling.batch_size, description="Links of a sampled step, all workers."
+    batch_size: AutoCount = Field(
+        "auto",
+        description="Links of a sampled step, all workers. auto: 8192, fewer where a step would "
+        "hold more than a gigabyte.",
     )
-    fan_outs: list[Annotated[int, Field(ge=-1, le=MOST)]] | None = Field(
-        None,
+    fan_outs: Annotated[list[int] | Auto | None, OrAuto(list[FanOut] | None)] = Field(
+        "auto",
         description="Neighbours per hop from a link, one number a layer, -1 for all; none: 15, "
-        "then 10 for every further hop.",
+        "then 10 for every further hop. auto: none; above ten million training links 10, then 5.",
     )
     sampler: Sampler = Field(
         Sampling.sampler,
@@ -129,7 +161,18 @@ class TrainConfig(Section):
         description="What validation measures: auc, average_precision, mrr or hits@K.",
     )
     validate_every: Count = Field(
-        Optimisation.validate_every, description="Epochs between validations."
+        Optimisation.validate_every,
+        description="Epochs between validations, where `validate_links` is none.",
+    )
+    validate_links: Annotated[AutoCountOrNone, Later(None)] = Field(
+        "auto",
+        description="Training links between validations, also within an epoch. auto: a twentieth "
+        "of `links`; none where that is none.",
+    )
+    validate_pairs: Annotated[AutoCount, Later(Optimisation.validate_pairs)] = Field(
+        "auto",
+        description="Validation pairs that are ranked, at most. auto: 2,000,000; with "
+        "`validate_links` 100,000.",
     )
     accumulate: Count = Field(
         Optimisation.accumulate, description="Steps whose gradients are added up."
@@ -156,14 +199,20 @@ class TrainConfig(Section):
     )
 
     def optimisation(self) -> Optimisation:
-        """As a training takes it."""
-        return Optimisation(**self.model_dump(include=_names(Optimisation)))
+        """As a training takes it; what is still automatic is that of a small graph."""
+        return Optimisation(**self._chosen(Optimisation))
 
     def sampling(self) -> Sampling:
         """As a training takes it."""
-        fan_outs = None if self.fan_outs is None else tuple(self.fan_outs)
-        chosen = self.model_dump(include=_names(Sampling))
-        return Sampling(**{**chosen, "fan_outs": fan_outs})
+        chosen = self._chosen(Sampling)
+        if isinstance(self.fan_outs, list):
+            chosen["fan_outs"] = tuple(self.fan_outs)
+        return Sampling(**chosen)
+
+    def _chosen(self, settings: type[Optimisation | Sampling]) -> dict[str, Any]:
+        found = self.model_dump(include=_names(settings))
+        # the word is a choice of its own there
+        return {k: v for k, v in found.items() if v != "auto" or k == "batching"}
 
 
 def _names(settings: type[Optimisation | Sampling]) -> set[str]:

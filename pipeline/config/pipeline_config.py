@@ -169,7 +169,7 @@ class PipelineConfig(Section):
                 "them to 1"
             )
         fan_outs = self.train.fan_outs
-        if fan_outs is not None and len(fan_outs) != self.model.layers:
+        if isinstance(fan_outs, list) and len(fan_outs) != self.model.layers:
             raise ValueError(
                 f"`train.fan_outs` has {len(fan_outs)} numbers, but must have one for each of the "
                 f"{self.model.layers} layers of `model.layers`"

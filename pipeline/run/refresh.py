@@ -11,6 +11,8 @@ from peg_core.artifacts.trained_model import Training
 from peg_core.errors import ConfigError, InputError
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import RefreshConfig
+from pipeline.run.automatic import resolve
+from pipeline.run.graph_extent import counted_extent
 from pipeline.run.plan import Step, differences, make_plan
 from pipeline.run.progress import RunDisplay
 from pipeline.run.refresh_stages import Baseline, Earlier, RefreshStages
@@ -47,7 +49,8 @@ def run_refresh(
 ) -> Refresh:
     """Score the grown graph with the trained model, measure drift, and train if it is too large."""
     _require_scorable(config)
-    manifests = run_plan(config, display, lambda: plan_refresh(config), events=events)
+    trained = as_trained(open_store(config.store), config)
+    manifests = run_plan(trained, display, lambda: plan_refresh(config), events=events)
     measured = manifests.get("drift")
     drift = measured.details if measured is not None else None
     passed = limits_passed(drift, config.refresh) if drift is not None else []
@@ -62,6 +65,7 @@ def run_refresh(
 def plan_refresh(config: PipelineConfig) -> list[Step]:
     """The steps of a refresh: nothing of the training among them."""
     store = open_store(config.store)
+    config = as_trained(store, config)
     kept = kept_artifacts(store, config)
     asked = lookups(store)
     (ingest,) = make_plan([STAGES["ingest"]], config, **asked)
@@ -78,6 +82,14 @@ def plan_refresh(config: PipelineConfig) -> list[Step]:
     ).all()
     del kept["ingest"]
     return make_plan(stages, config, **asked, pinned=kept)
+
+
+def as_trained(store: AnyStore, config: PipelineConfig) -> PipelineConfig:
+    """What is automatic as it was for the graph that the model was trained on."""
+    found = trained_artifacts(store)
+    if found is None:
+        return config
+    return resolve(config, counted_extent(found["ingest"]))[0]
 
 
 def kept_artifacts(store: AnyStore, config: PipelineConfig) -> dict[str, Manifest]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from typing import Any, TextIO
 
 from peg_core.artifacts.manifest import Manifest
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.artifact_guard import ArtifactGuard
+from pipeline.run.graph_extent import resolve_here
 from pipeline.run.history import recorded
 from pipeline.run.input_check import check_inputs
 from pipeline.run.plan import Action, Step, make_plan, needed_stages
@@ -28,6 +30,7 @@ def plan_run(
 ) -> list[Step]:
     """What :func:`run_pipeline` would do."""
     store = open_store(config.store)
+    config, _ = resolve_here(config, store)
     stages = list(STAGES.values()) if target is None else needed_stages(STAGES.values(), target)
     return make_plan(stages, config, **lookups(store), forced=forced)
 
@@ -82,11 +85,11 @@ def run_plan(
         open_run_log(config.store, events) as log,
         recorded(config, log) as history,
     ):
-        runner = StageRunner(config, cluster, display, log)
+        runner = StageRunner(resolve_here(config, store)[0], cluster, display, log)
         try:
             guard = ArtifactGuard(store, config.integrity, runner.warn)
             guard.check(plan(), only)
-            for step in plan():
+            for step in _in_turn(plan):
                 if only is not None and step.stage.name not in only:
                     continue
                 found = store.find(step.stage.name, step.fingerprint)
@@ -106,11 +109,22 @@ def run_plan(
                 history.add(found, step.action.value)
                 manifests[step.stage.name] = found
                 store.point_current(step.stage.name, step.fingerprint)
+                if step.stage is STAGES["ingest"]:
+                    runner = replace(runner, config=resolve_here(config, store)[0])
         finally:
             if own:
                 cluster.close()
             store.close()
     return manifests
+
+
+def _in_turn(plan: Callable[[], list[Step]]) -> Iterator[Step]:
+    """The steps of a plan, made anew once the graph is there: `auto` goes by its size."""
+    first, *others = plan()
+    yield first
+    if first.stage is STAGES["ingest"] and first.action is Action.RUN:
+        others = plan()[1:]
+    yield from others
 
 
 def _inputs(step: Step, store: AnyStore) -> StageInputs:

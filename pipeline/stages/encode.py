@@ -32,7 +32,7 @@ def settings(config: PipelineConfig) -> dict[str, Any]:
 
 
 def run(context: StageContext) -> StageResult:
-    folds = context.config.split.folds
+    folds = context.config.split.num_folds
     graphs = [NO_FOLD, *(range(folds) if folds > 1 else [])]
     requests = [
         EncodeRequest(

@@ -49,7 +49,7 @@ def run(context: StageContext) -> StageResult:
         by=split.by,
         valid=split.valid,
         test=split.test,
-        folds=split.folds,
+        folds=split.num_folds,
         seed=split.seed,
         given_links={"valid": split.valid_edges, "test": split.test_edges},
         given_negatives={"valid": split.valid_negatives, "test": split.test_negatives},

@@ -14,6 +14,7 @@ from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
 from peg_core.atomic_file import atomic_path
 from peg_core.models import MODELS
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.report.formats import format_seconds
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.features import kind_of
 from workers.shard import Shard
@@ -37,12 +38,11 @@ def settings(config: PipelineConfig) -> dict[str, Any]:
 def run(context: StageContext) -> StageResult:
     requests = [_request(context, seed) for seed in seeds_of(context.config)]
     models = [request.out.open() for request in requests]
-    epochs = context.config.train.epochs
     results = context.map(
         train_task,
         [Shard(seed_part(request.seed), {"request": request}) for request in requests],
-        on_progress=lambda _: context.progress.update(*_progress(models, epochs)),
-        **task_resources(_resources(context.config)),
+        on_progress=lambda _: context.progress.update(*_progress(models)),
+        **task_resources(_resources(context)),
     )
     _write_epochs(context.out.at(Training).open(), results)
     recipe = _recipe(context)
@@ -54,6 +54,7 @@ def run(context: StageContext) -> StageResult:
             "valid_auc": float(np.mean([result["valid_auc"] for result in results])),
             **_metric(context.config.train.metric, results),
             "epochs": sum(result["epochs"] for result in results),
+            "links_seen": sum(result["links_seen"] for result in results),
             "parameters": best["parameters"],
         },
         details={"best_seed": best["seed"], "models": [_without_history(r) for r in results]},
@@ -93,7 +94,7 @@ def _request(context: StageContext, seed: int) -> TrainRequest:
             features=inputs.features,
             split=inputs.split,
             positions=inputs.positions,
-            folds=config.split.folds,
+            folds=config.split.num_folds,
             gap=_gap(context),
         ),
         out=context.out.at(TrainedModel, seed_part(seed)),
@@ -101,11 +102,12 @@ def _request(context: StageContext, seed: int) -> TrainRequest:
         model=config.model.settings(),
         optimisation=config.train.optimisation(),
         sampling=config.train.sampling(),
-        resources=_resources(config),
+        resources=_resources(context),
     )
 
 
-def _resources(config: PipelineConfig) -> TrainResources:
+def _resources(context: StageContext) -> TrainResources:
+    config = context.config
     return TrainResources(
         workers=config.cluster.train_workers,
         cpus_per_worker=config.cluster.cpus_per_worker,
@@ -136,17 +138,19 @@ def _recipe(context: StageContext) -> Recipe:
     )
 
 
-def _progress(models: Sequence[TrainedModel], epochs: int) -> tuple[float, float, str]:
-    """What the loops wrote last: (epochs done, epochs at most, a note)."""
-    latest = [row for model in models if (row := model.progress()) is not None]
-    done = sum(row["epoch"] + 1 for row in latest)
-    total = epochs * len(models)
+def _progress(models: Sequence[TrainedModel]) -> tuple[float, float, str]:
+    """What the loops wrote last: (links seen, links at most, a note)."""
+    found = [model.progress() for model in models]
+    latest = [row for row in found if row is not None]
     if not latest:
-        return 0, total, "starting"
-    last = latest[-1]
-    epoch = last.pop("epoch")
-    values = (f"{name.replace('_', ' ')} {value:.4f}" for name, value in last.items())
-    return done, total, f"epoch {epoch} {' '.join(values)}"
+        return 0, 1, "starting"
+    seen, most = (sum(row[key] for row in latest) for key in ("links", "most_links"))
+    waiting = len(models) - len(latest)
+    left = format_seconds(max(row["seconds_left"] for row in latest))
+    last = latest[-1]["last"]
+    values = "".join(f", {name.replace('_', ' ')} {value:.4g}" for name, value in last.items())
+    total = most + waiting * latest[-1]["most_links"]
+    return seen, total, f"{seen:,} of {total:,} links, at most {left} left{values}"
 
 
 def _metric(name: str, results: list[TrainResult]) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import time
@@ -16,7 +15,6 @@ from ray.train.torch import TorchTrainer
 from peg_core.artifacts.positions import Positions
 from peg_core.artifacts.trained_model import PROGRESS_SECONDS, RAY_STORAGE, TrainedModel
 from peg_core.atomic_file import written_files
-from peg_core.errors import PegError
 from peg_core.graph.node_features import NodeFeatures, input_features
 from peg_core.layers.peg_conv import PEGConv
 from peg_core.models import MODELS
@@ -30,7 +28,7 @@ from peg_core.training.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from peg_core.training.learning_rate import SCHEDULES, set_learning_rate
+from peg_core.training.course import Course, Moved, follow
 from peg_core.training.link_schedule import Share
 from peg_core.training.link_trainer import LinkTrainer
 from peg_core.training.settings import ModelSettings, Optimisation, Sampling
@@ -47,6 +45,10 @@ class TrainResult(TypedDict):
 
     Args:
         device: Where the weights were: cpu or cuda.
+        epochs: That were begun.
+        links_seen: How often a link supervised.
+        best_epoch: Epochs before the weights that were kept; with a part of one where validations
+            do not wait for its end.
         lost_checkpoint: Whether an earlier one was damaged, so that it began again.
     """
 
@@ -54,7 +56,8 @@ class TrainResult(TypedDict):
     device: str
     lost_checkpoint: bool
     epochs: int
-    best_epoch: int
+    links_seen: int
+    best_epoch: float
     valid: float
     valid_auc: float
     parameters: int
@@ -142,13 +145,17 @@ def _train(request: TrainRequest) -> None:
     trainer, spec = build_trainer(request, share, device_of(request.resources))
     # another machine may have trained last
     checkpoint = bring_latest(request.out.open().checkpoint_file)
-    wanted, progress = request.optimisation, _Progress(request.out.open())
+    course = Course(trainer.source.schedule, request.optimisation)
     state = read_checkpoint(checkpoint, trainer.average, trainer.optimizer)
-    while state.epoch < wanted.epochs and state.epoch - state.best_epoch <= wanted.patience:
-        _one_epoch(request, trainer, state, share, progress)
+    progress = _Progress(request.out.open(), course, state)
+    for moved in follow(course, trainer, state):
+        if share.rank == 0:
+            if _is_kept(moved, state, request):
+                _save(request, trainer, state)
+            progress.tell(state, now=moved.validated)
     if share.rank == 0:
         with written_files() as written:
-            _finish(request, spec, trainer, state)
+            _finish(request, spec, trainer, state, course)
         publish(written)
     train.report({"valid": state.best_value})
     if share.world_size > 1:
@@ -156,70 +163,56 @@ def _train(request: TrainRequest) -> None:
         release_mirrors()
 
 
-def _one_epoch(
-    request: TrainRequest,
-    trainer: LinkTrainer,
-    state: TrainingState,
-    share: Share,
-    progress: _Progress,
-) -> None:
-    """Run the rest of an epoch, validate, and write a checkpoint where one is due."""
-    wanted, resources, out = request.optimisation, request.resources, request.out.open()
+def _is_kept(moved: Moved, state: TrainingState, request: TrainRequest) -> bool:
+    """Whether a checkpoint is due."""
+    resources = request.resources
+    if moved.ended_epoch and state.epoch % resources.checkpoint_every == 0:
+        return True
+    if moved.validated and not moved.ended_epoch:
+        return True
+    steps = resources.checkpoint_steps
+    return steps is not None and moved.step % steps == 0
 
-    def save() -> None:
-        if share.rank == 0:
-            write_checkpoint(out.checkpoint_file, state, trainer.average, trainer.optimizer)
-            publish([out.checkpoint_file])
 
-    def on_step(done: int, losses: list[float]) -> None:
-        if resources.checkpoint_steps and done % resources.checkpoint_steps == 0:
-            state.step, state.losses = done, losses
-            save()
-
-    share_of_rate = SCHEDULES[wanted.lr_schedule](state.epoch, wanted.epochs)
-    set_learning_rate(trainer.optimizer, wanted.lr * share_of_rate)
-    loss = trainer.run_epoch(state.epoch, start=state.step, losses=state.losses, on_step=on_step)
-    if not math.isfinite(loss):
-        raise PegError(
-            f"the training loss became {loss} in epoch {state.epoch}; lower `train.lr`, "
-            "or check the features for extreme values"
-        )
-    state.step, state.losses = 0, []
-    last = state.epoch + 1 == wanted.epochs
-    if last or (state.epoch + 1) % wanted.validate_every == 0:
-        _validate(trainer, state, loss)
-    state.epoch += 1
-    if state.epoch % resources.checkpoint_every == 0:
-        save()
-    if share.rank == 0 and state.history:
-        progress.tell({**state.history[-1], "epoch": state.epoch - 1})
+def _save(request: TrainRequest, trainer: LinkTrainer, state: TrainingState) -> None:
+    file = request.out.open().checkpoint_file
+    write_checkpoint(file, state, trainer.average, trainer.optimizer)
+    publish([file])
 
 
 class _Progress:
     """Tells how far a training is; now and then also where the driver is another machine."""
 
-    def __init__(self, out: TrainedModel) -> None:
-        self._out = out
-        self._next = 0.0
+    def __init__(self, out: TrainedModel, course: Course, state: TrainingState) -> None:
+        self._out, self._course = out, course
+        self._began, self._first = time.monotonic(), self._seen(state)
+        self._next_told = self._next_published = 0.0
 
-    def tell(self, facts: dict[str, Any]) -> None:
+    def tell(self, state: TrainingState, *, now: bool) -> None:
+        """How many links supervised, of how many at most, and what the last validation found.
+
+        Args:
+            now: However short ago the last time was.
+        """
+        time_now = time.monotonic()
+        if not now and time_now < self._next_told:
+            return
+        self._next_told = time_now + PROGRESS_SECONDS
+        seen, most = self._seen(state), self._course.most_links
+        pace = (time_now - self._began) / max(1, seen - self._first)
+        facts: dict[str, Any] = {
+            "links": seen,
+            "most_links": most,
+            "seconds_left": round(pace * max(0, most - seen), 1),
+            "last": state.history[-1] if state.history else {},
+        }
         self._out.write_progress(facts)
-        if time.monotonic() >= self._next:
+        if time_now >= self._next_published:
             publish([self._out.progress_file])
-            self._next = time.monotonic() + PROGRESS_SECONDS
+            self._next_published = time_now + PROGRESS_SECONDS
 
-
-def _validate(trainer: LinkTrainer, state: TrainingState, loss: float) -> None:
-    """All workers come to the same metrics, and so stop at the same epoch."""
-    metrics = trainer.validate()
-    value = metrics[trainer.metric]
-    row = {"epoch": state.epoch, "loss": loss, "valid_auc": metrics["auc"]}
-    if trainer.metric != "auc":
-        row[f"valid_{trainer.metric}"] = value
-    state.history.append(row)
-    if value > state.best_value:
-        state.best_value, state.best_epoch = value, state.epoch
-        state.best = trainer.average.weights()
+    def _seen(self, state: TrainingState) -> int:
+        return self._course.links_seen(state.epoch, state.step)
 
 
 def _stability(request: TrainRequest, model: LinkPredictor, trainer: LinkTrainer) -> float | None:
@@ -237,7 +230,11 @@ def _stability(request: TrainRequest, model: LinkPredictor, trainer: LinkTrainer
 
 
 def _finish(
-    request: TrainRequest, spec: ModelSpec, trainer: LinkTrainer, state: TrainingState
+    request: TrainRequest,
+    spec: ModelSpec,
+    trainer: LinkTrainer,
+    state: TrainingState,
+    course: Course,
 ) -> None:
     """Keep the model that was best on the validation pairs."""
     model = MODELS[spec.kind](spec)
@@ -249,7 +246,8 @@ def _finish(
         {
             "seed": request.seed,
             "device": trainer.device.type,
-            "epochs": state.epoch,
+            "epochs": state.epoch + (state.step > 0),
+            "links_seen": course.links_seen(state.epoch, state.step),
             "best_epoch": state.best_epoch,
             "valid": state.best_value,
             "valid_auc": best["valid_auc"],

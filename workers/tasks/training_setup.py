@@ -28,17 +28,13 @@ from peg_core.training.link_trainer import LinkTrainer, PairLogits
 from peg_core.training.partner_schedule import PartnerSchedule
 from peg_core.training.preparation import preparation_threads
 from peg_core.training.sampled_view import SampledView
+from peg_core.training.settings import MOST_FULL_EDGES
 from peg_core.training.step_source import FullGraphSource, SampledSource, StepSource
 
 if TYPE_CHECKING:
     from workers.tasks.train import TrainRequest
 
 View = TypeVar("View", bound=GraphView)
-
-# `auto` embeds the whole graph in every step up to this many edges.
-MOST_FULL_EDGES = 1_000_000
-# Validation after every epoch ranks this many pairs at most: more would tell no more.
-MOST_VALID_PAIRS = 2_000_000
 
 
 def build_trainer(
@@ -61,7 +57,7 @@ def build_trainer(
             network.parameters(), lr=optimisation.lr, weight_decay=optimisation.weight_decay
         ),
         _source(request, split, features, model, share, device),
-        split.held_out("valid", most=MOST_VALID_PAIRS),
+        split.held_out("valid", most=optimisation.validate_pairs),
         seed=request.seed,
         device=device,
         optimisation=optimisation,

@@ -64,7 +64,7 @@ def is_valid(**sections: object) -> bool:
 def test_show_prints_every_default(pipeline_file):
     shown = yaml.safe_load(run("show", pipeline_file))
     assert shown["name"] == "demo"
-    assert shown["train"]["epochs"] == 50
+    assert shown["train"]["epochs"] == "auto"
     assert shown["encodings"] == [{"kind": "le", "seed": 0}]
 
 

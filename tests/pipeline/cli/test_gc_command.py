@@ -30,7 +30,9 @@ def fill(config_file, *overrides, day):
         if Manifest.read(folder) is None:
             when = f"2026-01-{day:02}T00:00:00+00:00"
             (folder / "data.npy").write_bytes(bytes(1000))
-            Manifest(step.identity, step.fingerprint, when, when, 1.0, 1).write(folder)
+            counts = {"nodes": 60, "edges": 200} if step.stage.name == "ingest" else {}
+            done = Manifest(step.identity, step.fingerprint, when, when, 1.0, 1, counts)
+            done.write(folder)
         made.append(folder)
     return made
 

@@ -204,7 +204,7 @@ def test_train_workers_are_one_number_or_two(value, expected):
         ("on", "found true, needed a whole number"),
         ("9" * 5000, "needed a whole number"),
         ("0x" + "f" * 5000, "needed a whole number"),
-        ("1e30", "found 1e+30, needed a whole number; leave `epochs` out for the default, 50"),
+        ("1e30", "found 1e+30, needed a whole number; leave `epochs` out for the default, 'auto'"),
         ("1" + "0" * 30, "needed at most 1000000000"),
         ("[5]", "found a list, needed a whole number"),
         ("-5", "found -5, needed at least 1"),

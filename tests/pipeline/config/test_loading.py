@@ -39,7 +39,7 @@ def the_problem(text: str, *overrides: str) -> str:
 def test_a_minimal_file_gets_the_defaults():
     config = load(MINIMAL)
     assert (config.name, config.store, config.graph.edges) == ("demo", "runs/demo", "edges.parquet")
-    assert config.train.epochs == 50
+    assert config.train.epochs == "auto"
     assert config.score is None
     assert [encoding.kind for encoding in config.encodings] == ["le"]
 

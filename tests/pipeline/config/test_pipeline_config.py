@@ -151,7 +151,7 @@ def test_files_of_held_out_edges_are_needed_together():
         ("train: {epochs: }", "found nothing, needed a whole number"),
         (
             "train: {epochs: 0}",
-            "found 0, needed at least 1; leave `epochs` out for the default, 50",
+            "found 0, needed at least 1; leave `epochs` out for the default, 'auto'",
         ),
         ("train: {epochs: 0b_}", "found the text '0b_', needed a whole number"),
         ("train: {epochs: !!bool x}", "found the text 'x', needed a whole number"),

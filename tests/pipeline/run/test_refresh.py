@@ -30,7 +30,8 @@ def finish(config, steps, until=None):
         if step.action is Action.RUN:
             folder = store.prepare(step.stage.name, step.fingerprint, afresh=False).folder
             details = {"best_seed": 0} if step.stage.name == "train" else {}
-            Manifest(step.identity, step.fingerprint, "then", "now", 0.0, 0, {}, details).write(
+            counts = {"nodes": 60, "edges": 200} if step.stage.name == "ingest" else {}
+            Manifest(step.identity, step.fingerprint, "then", "now", 0.0, 0, counts, details).write(
                 folder
             )
             if step.stage.name == "train":
