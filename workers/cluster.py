@@ -96,7 +96,7 @@ class Cluster:
         options: dict[str, Any] = {
             "log_to_driver": False,
             "logging_level": logging.ERROR,
-            "runtime_env": {"env_vars": self._thread_limits()},
+            "runtime_env": {"env_vars": thread_limits(self.settings.cpus_per_worker)},
         }
         address = self.settings.address
         if address is not None:
@@ -172,9 +172,6 @@ class Cluster:
             self._session = None
             atexit.unregister(self.close)
 
-    def _thread_limits(self) -> dict[str, str]:
-        return dict.fromkeys(THREAD_VARIABLES, str(self.settings.cpus_per_worker))
-
 
 def _is_loopback(address: str) -> bool:
     return address.rpartition(":")[0] in ("localhost", LOOPBACK)
@@ -194,6 +191,11 @@ def _own_termination() -> Iterator[None]:
         # only the main thread may set handlers, and Ray sets its own only there
         if threading.current_thread() is threading.main_thread() and ours is not None:
             signal.signal(signal.SIGTERM, ours)
+
+
+def thread_limits(count: int) -> dict[str, str]:
+    """What keeps the libraries of a process that starts to so many threads."""
+    return dict.fromkeys(THREAD_VARIABLES, str(count))
 
 
 def pin_threads(count: int) -> None:

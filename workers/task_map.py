@@ -15,9 +15,9 @@ from peg_core.atomic_file import write_json
 from peg_core.errors import DiskFull, PegError
 from peg_core.storage.file_record import FileRecord
 from peg_core.storage.stored_path import publish
-from workers.cluster import Cluster, ClusterLost
+from workers.cluster import Cluster, ClusterLost, thread_limits
 from workers.cluster_settings import ClusterSettings
-from workers.ray_nodes.known_nodes import largest_memory
+from workers.ray_nodes.known_nodes import largest_memory, most_cpus
 from workers.ray_nodes.taken_away import was_taken_away
 from workers.shard import FILES_KEY, PEAK_KEY, Shard, read_markers, run_shard
 
@@ -108,7 +108,8 @@ class TaskMap:
         Args:
             note: Shown beside the number of finished shards.
             markers: Another folder for the marks than that of the stage.
-            cpus: Of one task; None: as the cluster says. 0 is for a task that only waits.
+            cpus: Of one task, at most those of a machine; None: as the cluster says. 0 is for a
+                task that only waits.
             gpus: Of one task that computes on them.
             memory_bytes: What a task may hold, beside what it maps; None: as the cluster says.
             on_progress: Called instead of telling the user about finished shards.
@@ -149,8 +150,13 @@ class TaskMap:
         """What Ray is told of a task; no more memory than the largest machine has."""
         settings = self.cluster.settings
         memory = settings.task_memory_bytes if memory_bytes is None else memory_bytes
+        own = settings.cpus_per_worker
+        cpus = own if cpus is None else max(min(cpus, most_cpus()), min(cpus, own))
+        # libraries read how many threads they may have as they are loaded: a process of its own
+        environment = {"runtime_env": {"env_vars": thread_limits(cpus)}} if cpus > own else {}
         return {
-            "num_cpus": settings.cpus_per_worker if cpus is None else cpus,
+            **environment,
+            "num_cpus": cpus,
             "num_gpus": gpus or None,
             "memory": min(memory, largest_memory()),
             "max_retries": settings.retries,

@@ -12,7 +12,10 @@ from peg_core.artifacts.positions import Positions
 from peg_core.artifacts.recipe import Recipe
 from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
 from peg_core.atomic_file import atomic_path
+from peg_core.graph.graph_store import GraphSize
 from peg_core.models import MODELS
+from peg_core.splits.split_store import TRAIN_GRAPH
+from peg_core.training.settings import MOST_FULL_EDGES
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.report.formats import format_seconds
 from pipeline.run.stage import Stage, StageContext, StageResult
@@ -110,13 +113,26 @@ def _resources(context: StageContext) -> TrainResources:
     config = context.config
     return TrainResources(
         workers=config.cluster.train_workers,
-        cpus_per_worker=config.cluster.cpus_per_worker,
+        cpus_per_worker=_cpus(context),
         gpus_per_worker=config.cluster.gpus_per_worker,
         retries=config.cluster.retries,
         checkpoint_every=config.train.checkpoint_every,
         checkpoint_steps=config.train.checkpoint_steps,
         memory_bytes=config.cluster.task_memory,
     )
+
+
+def _cpus(context: StageContext) -> int:
+    """Of each worker: one that trains alone, on samples of a large graph, has those of all tasks.
+
+    More threads change the last bits of a model, so a smaller graph keeps to those of one task.
+    """
+    config, cluster = context.config, context.config.cluster
+    edges = context.inputs.split.at(GraphSize, TRAIN_GRAPH).open().num_edges
+    alone = config.train.seeds == 1 and cluster.train_workers == 1
+    if alone and edges > MOST_FULL_EDGES and config.train.batching != "full":
+        return cluster.workers * cluster.cpus_per_worker
+    return cluster.cpus_per_worker
 
 
 def _gap(context: StageContext) -> float | None:

@@ -15,5 +15,14 @@ def known_nodes() -> list[dict[str, Any]]:
 
 def largest_memory() -> int:
     """Of the machine that has most to give: a task that asks for more would wait for ever."""
-    offered = [node["Resources"].get("memory", 0) for node in known_nodes() if node["Alive"]]
-    return int(max(offered, default=0))
+    return int(_largest("memory"))
+
+
+def most_cpus() -> int:
+    """Of the machine that has most of them; as Ray counts."""
+    return int(_largest("CPU"))
+
+
+def _largest(resource: str) -> float:
+    offered = [node["Resources"].get(resource, 0) for node in known_nodes() if node["Alive"]]
+    return max(offered, default=0)
