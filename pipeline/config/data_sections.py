@@ -31,6 +31,7 @@ def optional_half_life(value: object) -> object:
     """A length of time, or none."""
     return None if value is None else parse_half_life(value)
 
+
 # Of graphs that are not large.
 FOLDS = 10
 
