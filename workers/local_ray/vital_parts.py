@@ -6,30 +6,37 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import psutil
 
 VITAL_PARTS = ("gcs_server", "raylet")
 LOOK_SECONDS = 1.0
+# While Ray starts: a part may be gone a moment after it came.
+START_LOOK_SECONDS = 0.1
 # Whoever waits for tasks notices within a second; after this long nobody will.
 GRACE_SECONDS = 15.0
 
 
 class VitalParts:
-    """Those that this process has started, as far as it has looked."""
+    """Those that this process starts, as far as it has looked; not those that had ended before."""
 
     def __init__(self) -> None:
         self._parts: dict[str, psutil.Process] = {}
+        self._ended_before = {p.pid for p in psutil.Process().children() if _has_ended(p)}
+
+    @property
+    def complete(self) -> bool:
+        """Whether all have been seen."""
+        return len(self._parts) == len(VITAL_PARTS)
 
     def look(self) -> None:
         """Find those that were not there before."""
         for child in psutil.Process().children():
-            try:
+            with suppress(psutil.NoSuchProcess):
                 name = child.name()
-            except psutil.NoSuchProcess:
-                continue
-            if name in VITAL_PARTS and name not in self._parts and not _has_ended(child):
-                self._parts[name] = child
+                if name in VITAL_PARTS and child.pid not in self._ended_before:
+                    self._parts.setdefault(name, child)
 
     def first_ended(self) -> tuple[str, int | None] | None:
         """One that has ended, with its exit code where that is known; None while all run."""
@@ -65,7 +72,7 @@ class VitalWatch:
 
     def _watch(self) -> None:
         first_seen: float | None = None
-        while not self._over.wait(LOOK_SECONDS):
+        while not self._over.wait(LOOK_SECONDS if self.parts.complete else START_LOOK_SECONDS):
             self.parts.look()
             ended = self.parts.first_ended()
             if ended is None:

@@ -48,17 +48,25 @@ vital_parts.LOOK_SECONDS = vital_parts.GRACE_SECONDS = 0.1
 watch = vital_parts.VitalWatch(lambda part, code: f"{part} ended with {code}")
 watch.start()
 child = subprocess.Popen([sys.argv[1], "600"])
+if sys.argv[2] == "late":  # it is gone before anybody looked
+    child.kill()
 while not watch.parts._parts:
     time.sleep(0.01)
 if sys.argv[2] == "over":
     watch.stop()
-child.kill()
-time.sleep(600 if sys.argv[2] == "blocked" else 1)
+if sys.argv[2] != "late":
+    child.kill()
+time.sleep(1 if sys.argv[2] == "over" else 600)
 """
 
 
 @pytest.mark.parametrize(
-    ("state", "code", "told"), [("blocked", 1, "error: raylet ended with -9\n"), ("over", 0, "")]
+    ("state", "code", "told"),
+    [
+        ("blocked", 1, "error: raylet ended with -9\n"),
+        ("late", 1, "error: raylet ended with -9\n"),
+        ("over", 0, ""),
+    ],
 )
 def test_a_process_that_waits_for_a_lost_part_ends_with_a_word(tmp_path, state, code, told):
     program = shutil.copy(shutil.which("sleep"), tmp_path / "raylet")
