@@ -20,28 +20,15 @@ DENSE_FACTOR = 4
 SLOTS_PER_ID = 1.6
 
 
-def dense_span(values: Array) -> int | None:
+def dense_span(count: int, smallest: int, largest: int) -> int | None:
     """Length of a direct table for these integers, or None where it would be too large."""
-    if not len(values):
-        return None
-    span = int(values.max()) - int(values.min()) + 1
-    return span if span <= DENSE_FACTOR * len(values) else None
+    span = largest - smallest + 1
+    return span if count and span <= DENSE_FACTOR * count else None
 
 
-def build_dense(values: Array, span: int) -> Array:
-    """``table[id - smallest id]`` is the index of the id, -1 where there is none, [span]."""
-    dtype = np.int32 if len(values) < 2**31 else np.int64
-    table = np.full(span, -1, dtype=dtype)
-    table[(values - values.min()).astype(np.int64)] = np.arange(len(values), dtype=dtype)
-    return table
-
-
-def build_slots(keys: npt.NDArray[np.uint64]) -> Array:
-    """An open-addressing table of (key, index + 1), [num_slots, 2]; equal keys are all kept."""
-    size = 1 << max(4, int(np.ceil(np.log2(max(len(keys), 1) * SLOTS_PER_ID))))
-    slots = np.zeros((size, 2), dtype=np.uint64)
-    _fill_slots(slots, keys)
-    return slots
+def num_slots(count: int) -> int:
+    """Slots of a hash table of so many ids: a power of two."""
+    return 1 << max(4, int(np.ceil(np.log2(max(count, 1) * SLOTS_PER_ID))))
 
 
 @numba.njit(cache=True, inline="always")
@@ -62,14 +49,22 @@ def mix_all(keys: Array) -> npt.NDArray[np.uint64]:
 
 
 @numba.njit(cache=True)
-def _fill_slots(slots: Array, keys: Array) -> None:
+def fill_dense(table: Array, values: Array, smallest: Any, first: int) -> None:
+    """``table[id - smallest id]`` is the index of the id, ``first`` of the first of these."""
+    for index in range(len(values)):
+        table[values[index] - smallest] = first + index
+
+
+@numba.njit(cache=True)
+def fill_slots(slots: Array, keys: Array, first: int) -> None:
+    """Add (key, index + 1) to an open-addressing table, [num_slots, 2]; equal keys are all kept."""
     mask = np.uint64(len(slots) - 1)
     for index in range(len(keys)):
         slot = mix(keys[index]) & mask
         while slots[slot, 1]:
             slot = (slot + np.uint64(1)) & mask
         slots[slot, 0] = keys[index]
-        slots[slot, 1] = index + 1
+        slots[slot, 1] = first + index + 1
 
 
 @numba.njit(cache=True, parallel=True)

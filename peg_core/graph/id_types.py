@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from peg_core.errors import InputError
@@ -64,3 +66,14 @@ def normalise_ids(
         array = array.dictionary_decode()
     target = wanted or id_type(array.type)
     return array if array.type == target else array.cast(target)
+
+
+def string_buffers(values: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Offsets [len + 1] and bytes of a large string or binary array."""
+    _, offsets, data = values.buffers()
+    first = np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
+    if not len(first):
+        first = np.zeros(1, dtype=np.int64)
+    if data is None or not data.size:
+        return first, np.zeros(1, dtype=np.uint8)
+    return first, np.frombuffer(data, dtype=np.uint8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,60 +10,68 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from peg_core.atomic_file import atomic_path, write_array
-from peg_core.errors import ArtifactMismatch, InputError
+from peg_core.errors import ArtifactMismatch
+from peg_core.graph.id_file import IdFacts, IdFile, build_tables, stored_id_type, write_ids
 from peg_core.graph.id_index import (
-    build_dense,
-    build_slots,
-    dense_span,
     hash_bytes,
     lookup_dense,
     lookup_integers,
     lookup_strings,
     mix_all,
 )
-from peg_core.graph.id_types import BINARY, TEXT, UNSIGNED, normalise_ids
-from peg_core.storage.stored_path import readable
+from peg_core.graph.id_types import BINARY, TEXT, UNSIGNED, normalise_ids, string_buffers
 
 Array = npt.NDArray[Any]
-TABLE_NAMES = ("id_dense", "id_slots", "id_offsets", "id_bytes")
 
 
 class NodeIds:
     """The ids of all nodes; ``values[i]`` is what the user calls node ``i``.
 
+    Of ids that are stored, looking up reads mapped tables alone; the ids themselves are read
+    when they are first asked for.
+
     Args:
-        values: Unique, non-null ids: 64-bit integers, strings or bytes.
-        tables: Look-up tables by name, where they were built before.
+        ids: Unique, non-null ids, 64-bit integers, strings or bytes; or where they are stored.
     """
 
-    def __init__(self, values: pa.Array, tables: dict[str, Array] | None = None) -> None:
-        self.values = normalise_ids(values)
-        self._given = tables or {}
+    def __init__(self, ids: pa.Array | IdFile) -> None:
+        self._ids = ids if isinstance(ids, IdFile) else normalise_ids(ids)
 
     def __len__(self) -> int:
-        return len(self.values)
+        return len(self._ids)
+
+    @property
+    def type(self) -> pa.DataType:
+        """The kind of all ids."""
+        return self._ids.type
 
     @property
     def is_text(self) -> bool:
-        return self.values.type in (TEXT, BINARY)
+        return self.type in (TEXT, BINARY)
+
+    @cached_property
+    def values(self) -> pa.Array:
+        """All ids, [num_nodes]."""
+        return normalise_ids(self._ids.read()) if isinstance(self._ids, IdFile) else self._ids
+
+    def batches(self) -> Iterator[pa.Array]:
+        """All ids in their order; where they are stored, a row group at a time."""
+        return self._ids.batches() if isinstance(self._ids, IdFile) else iter([self._ids])
 
     @cached_property
     def tables(self) -> dict[str, Array]:
-        """What look-ups read; built on first use unless they came with the ids."""
-        if self._given:
-            return self._given
-        if self.is_text:
-            offsets, data = string_buffers(self.values)
-            slots = build_slots(hash_bytes(offsets, data))
-            return {"id_slots": slots, "id_offsets": offsets, "id_bytes": data}
-        values = np.asarray(self.values)
-        span = dense_span(values)
-        if span is not None:
-            return {"id_dense": build_dense(values, span)}
-        return {"id_slots": build_slots(values.view(np.uint64))}
+        """What look-ups read; built on first use unless they are stored with the ids."""
+        stored = self._ids.tables if isinstance(self._ids, IdFile) else {}
+        if stored:
+            return stored
+        facts = IdFacts.of(self.values)
+
+        def new_array(name: str, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+            del name
+            return np.zeros(shape, dtype=dtype)
+
+        return build_tables([self.values], self.type, facts, new_array)
 
     def lookup(self, ids: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
         """Index of every id, -1 for an id that is null or unknown, [len(ids)]."""
@@ -71,7 +80,7 @@ class NodeIds:
             raise ArtifactMismatch.of(
                 what="the type of the ids and of the graph's node ids",
                 found=ids.type,
-                needed=self.values.type,
+                needed=self.type,
             )
         if self.is_text:
             offsets, data = string_buffers(wanted)
@@ -96,57 +105,34 @@ class NodeIds:
 
     def save(self, path: Path) -> None:
         """Write the ids and their look-up tables into the folder ``path``."""
-        with atomic_path(path / "node_ids.parquet") as temporary:
-            pq.write_table(pa.table({"id": self.values}), temporary, compression="zstd")
-        for name in TABLE_NAMES:
-            (path / f"{name}.npy").unlink(missing_ok=True)
-        for name, table in self.tables.items():
-            write_array(path / f"{name}.npy", table)
+        write_ids([self.values], path)
 
     @classmethod
     def open(cls, path: Path | str) -> NodeIds:
-        """Read the ids of the folder ``path``, their tables memory-mapped."""
-        folder = Path(path) if isinstance(path, str) else path
-        if not (folder / "node_ids.parquet").exists():
-            raise InputError.no_such_file(folder / "node_ids.parquet")
-        files = {name: folder / f"{name}.npy" for name in TABLE_NAMES}
-        tables = {
-            name: np.load(file, mmap_mode="r") for name, file in files.items() if file.exists()
-        }
-        return cls(pq.read_table(folder / "node_ids.parquet")["id"].combine_chunks(), tables)
+        """The ids of the folder ``path``, their tables memory-mapped."""
+        return cls(IdFile(Path(path) if isinstance(path, str) else path))
 
     @staticmethod
     def stored_type(folder: Path) -> pa.DataType:
         """The type of the ids in a folder, without reading them."""
-        return pq.read_schema(readable(folder / "node_ids.parquet")).field("id").type
+        return stored_id_type(folder)
 
     @cached_property
-    def _smallest(self) -> int:
-        return int(np.asarray(self.values).min()) if len(self) else 0
+    def _smallest(self) -> np.uint64:
+        """The 64 bits of the smallest integer."""
+        stored = isinstance(self._ids, IdFile)
+        smallest = self._ids.smallest if stored else IdFacts.of(self.values).smallest
+        return np.uint64(smallest % 2**64)
 
     def _lookup_integers(self, wanted: pa.Array) -> npt.NDArray[np.int64]:
         raw = wanted.fill_null(0) if wanted.null_count else wanted
         numbers = np.asarray(raw)
         bits = numbers.view(np.uint64)
         if "id_dense" in self.tables:
-            smallest = np.int64(self._smallest).view(np.uint64) if self._smallest < 0 else (
-                np.uint64(self._smallest)
-            )  # fmt: skip
-            found = lookup_dense(self.tables["id_dense"], smallest, bits)
+            found = lookup_dense(self.tables["id_dense"], self._smallest, bits)
         else:
             found = lookup_integers(self.tables["id_slots"], bits)
-        if (wanted.type == UNSIGNED) != (self.values.type == UNSIGNED):
+        if (wanted.type == UNSIGNED) != (self.type == UNSIGNED):
             # the same 64 bits mean another number on the other side of 2**63
             found[numbers.view(np.int64) < 0] = -1
         return found
-
-
-def string_buffers(values: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Offsets [len + 1] and bytes of a large string or binary array."""
-    _, offsets, data = values.buffers()
-    first = np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
-    if not len(first):
-        first = np.zeros(1, dtype=np.int64)
-    if data is None or not data.size:
-        return first, np.zeros(1, dtype=np.uint8)
-    return first, np.frombuffer(data, dtype=np.uint8)

@@ -19,6 +19,7 @@ from peg_core.graph.edge_table import RowGroup, find_id_type, find_parquet_files
 from peg_core.graph.graph_store import GraphSize
 from peg_core.storage.stored_path import remove
 from pipeline.run.stage import StageContext
+from pipeline.stages.node_numbering import NodeNumbering
 from workers.shard import Shard
 from workers.task_map import Result, TaskProgress
 from workers.tasks.ingest import (
@@ -26,9 +27,6 @@ from workers.tasks.ingest import (
     allocate_task,
     cut_task,
     finish_task,
-    ids_task,
-    merge_ids_task,
-    node_ids_task,
     place_task,
     range_task,
     run_task,
@@ -38,6 +36,8 @@ from workers.tasks.ingest import (
 # What one row costs at most while it is read, looked up, mirrored and sorted.
 BYTES_PER_ROW = 200
 BYTES_PER_WEIGHTED_ROW = 320
+# A task that merges ids takes as many as one that reads rows has.
+IDS_PER_ROW = 2
 # Small enough for an even load and for progress that moves.
 MAX_ROWS_PER_TASK = 5_000_000
 STEPS = 5
@@ -125,45 +125,25 @@ class Ingestion:
 
     def _number_nodes(self) -> int:
         """Give every id its number; returns how many there are."""
-        request, folder = self.request, self.request.work / "ids"
-        shared = {"id_type": self.id_type}
-        edges = [
-            Shard(
-                f"edges-{name}",
-                {
-                    **shared,
-                    "request": request,
-                    "groups": batch,
-                    "out": folder / f"edges-{name}.parquet",
-                },
-            )
-            for name, batch in batches(self.edge_groups, self.rows_per_task)
-        ]
-        nodes = [
-            Shard(
-                f"nodes-{name}",
-                {
-                    **shared,
-                    "groups": batch,
-                    "column": request.node_columns.id,
-                    "out": folder / f"nodes-{name}.parquet",
-                },
-            )
-            for name, batch in batches(self.node_groups, self.rows_per_task)
-        ]
-        parts = self._map(ids_task, edges, "ids", ends=False)
-        if request.previous is None and not any(part["ids"] for part in parts):
+        numbering = NodeNumbering(
+            self.request,
+            self.id_type,
+            lambda task, shards: self._map(task, shards, "ids", ends=False),
+            IDS_PER_ROW * self.rows_per_task,
+        )
+        parts, ids = numbering.collect_edge_ids(batches(self.edge_groups, self.rows_per_task))
+        if self.request.previous is None and not ids:
             rows = sum(group.rows for group in self.edge_groups)
             raise InputError.empty_graph(
                 self._edge_files,
                 f"`graph.on_bad_rows: drop` left out all {rows:,} rows, each has a null or a bad "
                 "weight",
             )
-        parts += self._map(node_ids_task, nodes, "ids", ends=False)
-        files = [shard.arguments["out"] for shard in (*edges, *nodes)]
-        arguments = {"request": request, "parts": files}
-        (merged,) = self._map(merge_ids_task, [Shard("merged", arguments)], "ids")
-        return merged["nodes"]
+        node_batches = batches(self.node_groups, self.rows_per_task)
+        node_parts, node_ids = numbering.collect_node_ids(node_batches)
+        nodes = numbering.number(parts + node_parts, ids + node_ids)
+        self.finished_steps += 1
+        return nodes
 
     @property
     def _edge_files(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -18,7 +19,7 @@ from peg_core.graph.edge_ranges import (
     place_range,
 )
 from peg_core.graph.edge_rows import Dirt, EdgeColumns, OnBadRows, read_edges
-from peg_core.graph.edge_runs import collect_ids, merge_ids, write_distinct, write_runs
+from peg_core.graph.edge_runs import write_runs
 from peg_core.graph.edge_sides import Sides, compare_sides
 from peg_core.graph.edge_table import (
     RowGroup,
@@ -27,6 +28,16 @@ from peg_core.graph.edge_table import (
 )
 from peg_core.graph.fading import Fading
 from peg_core.graph.graph_store import GraphStore, load_times
+from peg_core.graph.id_runs import (
+    IdRange,
+    collect_ids,
+    cut_ids,
+    merge_parts,
+    merged_ids,
+    number_ids,
+    write_distinct,
+    write_merged,
+)
 from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
 from peg_core.graph.node_table import NodeColumns, write_node_table
@@ -40,6 +51,10 @@ class IdsResult(TypedDict):
 class MergedIdsResult(TypedDict):
     nodes: int
     nodes_before: int
+
+
+class IdCutsResult(TypedDict):
+    ranges: int
 
 
 class RangesResult(TypedDict):
@@ -104,8 +119,34 @@ def node_ids_task(
 
 def merge_ids_task(request: IngestRequest, parts: list[Path]) -> MergedIdsResult:
     """Number all ids; those of an earlier store keep their numbers."""
-    before = request.previous.at(NodeIds).open() if request.previous else None
-    nodes = merge_ids(parts, request.out.folder, before=before)
+    before = _ids_before(request)
+    new = merge_parts(parts, IdRange(), before=before)
+    return _number(request, [new], len(new), before)
+
+
+def cut_ids_task(parts: list[Path], ids_per_range: int, out: Path) -> IdCutsResult:
+    """Cut the ids of all parts into ranges."""
+    return {"ranges": cut_ids(parts, ids_per_range, out)}
+
+
+def id_range_task(request: IngestRequest, parts: list[Path], part: IdRange, out: Path) -> IdsResult:
+    """One range of the ids, merged from all parts, without those of an earlier store."""
+    return {"ids": write_merged(merge_parts(parts, part, before=_ids_before(request)), out)}
+
+
+def number_ids_task(request: IngestRequest, ranges: list[Path], count: int) -> MergedIdsResult:
+    """Number the ids of all ranges in their order, after those of an earlier store."""
+    return _number(request, merged_ids(ranges), count, _ids_before(request))
+
+
+def _ids_before(request: IngestRequest) -> NodeIds | None:
+    return request.previous.at(NodeIds).open() if request.previous else None
+
+
+def _number(
+    request: IngestRequest, new: Iterable[pa.Array], count: int, before: NodeIds | None
+) -> MergedIdsResult:
+    nodes = number_ids(new, count, request.out.folder, before=before)
     return {"nodes": nodes, "nodes_before": len(before) if before else 0}
 
 

@@ -13,9 +13,10 @@ from peg_core.errors import InputError
 from peg_core.graph import edge_runs
 from peg_core.graph.edge_ranges import allocate, cut_ranges, merge_range, place_range
 from peg_core.graph.edge_rows import Dirt, EdgeColumns, read_edges
-from peg_core.graph.edge_runs import collect_ids, merge_ids, write_runs
+from peg_core.graph.edge_runs import write_runs
 from peg_core.graph.edge_table import list_row_groups, open_parquet
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.id_runs import IdRange, collect_ids, merge_parts, number_ids
 from peg_core.graph.id_types import common_id_type
 from peg_core.graph.node_ids import NodeIds
 
@@ -42,7 +43,8 @@ def ingest(folder, tables, columns, *, rows_per_run=10**6, entries=10**6, drop=F
     for batch, part in zip(groups, parts, strict=True):
         collect_ids(rows(batch, Dirt()), part)
     before = options.pop("before_ids", None)
-    nodes = merge_ids(parts, folder, before=before)
+    new = merge_parts(parts, IdRange(), before=before)
+    nodes = number_ids([new], len(new), folder, before=before)
     ids, dirt, runs = NodeIds.open(folder), Dirt(), []
     for i, batch in enumerate(groups):
         home = folder / f"rows-{i}"
