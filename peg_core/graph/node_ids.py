@@ -75,6 +75,10 @@ class NodeIds:
 
     def lookup(self, ids: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
         """Index of every id, -1 for an id that is null or unknown, [len(ids)]."""
+        if pa.types.is_dictionary(ids.type):
+            chunks = ids.chunks if isinstance(ids, pa.ChunkedArray) else [ids]
+            found = [self._lookup_dictionary(chunk) for chunk in chunks]
+            return np.concatenate([np.zeros(0, dtype=np.int64), *found])
         wanted = normalise_ids(ids)
         if (wanted.type in (TEXT, BINARY), self.is_text) not in ((True, True), (False, False)):
             raise ArtifactMismatch.of(
@@ -86,11 +90,20 @@ class NodeIds:
             offsets, data = string_buffers(wanted)
             hashes = hash_bytes(offsets, data)
             tables = (self.tables[name] for name in ("id_slots", "id_offsets", "id_bytes"))
-            found = lookup_strings(*tables, offsets, data, hashes)
+            index = lookup_strings(*tables, offsets, data, hashes)
         else:
-            found = self._lookup_integers(wanted)
+            index = self._lookup_integers(wanted)
         if wanted.null_count:
-            found[np.asarray(wanted.is_null())] = -1
+            index[np.asarray(wanted.is_null())] = -1
+        return index
+
+    def _lookup_dictionary(self, ids: pa.DictionaryArray) -> npt.NDArray[np.int64]:
+        """Every distinct value is looked up once, where there are fewer of them than rows."""
+        if len(ids.dictionary) >= len(ids):
+            return self.lookup(ids.dictionary_decode())
+        found = np.full(len(ids), -1, dtype=np.int64)
+        valid = np.asarray(ids.indices.is_valid())
+        found[valid] = self.lookup(ids.dictionary)[np.asarray(ids.indices.drop_null())]
         return found
 
     def hashes(self) -> npt.NDArray[np.uint64]:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from peg_core.errors import InputError
-from peg_core.graph.id_types import normalise_ids
 from peg_core.graph.node_ids import NodeIds
 from peg_core.inference.pair_reasons import (
     COLD_NODE,
@@ -79,8 +78,8 @@ def score_batch(
     table: pa.Table, columns: ScoreColumns, node_ids: NodeIds, scorer: PairScorer, *, location: str
 ) -> ScoredBatch:
     """Score one table; ``location`` names its file in errors."""
-    source = node_ids.lookup(normalise_ids(table[columns.source]))
-    target = node_ids.lookup(normalise_ids(table[columns.target]))
+    source = node_ids.lookup(table[columns.source])
+    target = node_ids.lookup(table[columns.target])
     known = (source >= 0) & (target >= 0)
     codes = reason_codes(source, target, _null_ids(table, columns), scorer.cold_nodes)
     scored = (codes == FINE) | (codes == COLD_NODE) if columns.scores_cold else codes == FINE
