@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -16,6 +17,7 @@ import scipy.sparse
 from peg_core.atomic_file import write_array
 from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph.relations import Codes, Relations
+from peg_core.kernels.directed_structure import directed_degrees
 from peg_core.kernels.sorted_rows import entry_index
 from peg_core.storage.shared_array import array_shape
 
@@ -93,6 +95,19 @@ class GraphStore:
         codes = None if self.codes is None else self.codes[first:last]
         indptr = self.indptr[start : stop + 1] - first
         return CsrSlice(indptr, self.indices[first:last], weights, codes)
+
+    @property
+    def is_directed(self) -> bool:
+        """Whether (u, v) and (v, u) are different links of the predicted relation."""
+        return self.relations is not None and self.relations.target.directed
+
+    @cached_property
+    def directed_degrees(self) -> IntArray:
+        """Links of the predicted relation from and to every node, [2, num_nodes]."""
+        if self.relations is None or self.codes is None:
+            raise PegError("directed degrees need the codes of a graph with relations")
+        bits = self.relations.bits(self.relations.predicted)
+        return directed_degrees(self.indptr, self.codes, bits)
 
     @property
     def num_columns(self) -> int:

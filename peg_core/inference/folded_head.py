@@ -11,8 +11,14 @@ import numpy.typing as npt
 from torch import nn
 
 from peg_core.kernels.pair_geometry import NUM_GEOMETRIC
-from peg_core.kernels.pair_structure import NUM_STRUCTURAL
-from peg_core.models.heads import CosineHead, LinearHead, MLPHead, StructuralHead
+from peg_core.models.heads import (
+    CosineHead,
+    LinearHead,
+    MLPHead,
+    StructuralHead,
+    num_products,
+)
+from peg_core.models.structural_features import num_structural
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -22,19 +28,22 @@ class FoldedHead:
     """``logit = outer . relu(inner inputs + bias) + offset``, or without the hidden layer linear.
 
     ``inputs`` is what every head reads of a pair, in this order: the product of the two
-    embeddings [hidden], the geometry [3 * num_encodings], the structure [6].
+    embeddings [hidden], where links are directed that of their halves crosswise [hidden // 2],
+    the geometry [3 * num_encodings], the structure [6, or 15 where links are directed].
 
     Args:
         inner: [num_inputs, width]; width 1 for a linear head.
         bias: [width].
         outer: [width]; empty for a linear head.
         offset: Added to the logit.
+        directed: Whether the order of the ends matters.
     """
 
     inner: FloatArray
     bias: FloatArray
     outer: FloatArray
     offset: float
+    directed: bool = False
 
     @property
     def is_linear(self) -> bool:
@@ -42,10 +51,23 @@ class FoldedHead:
 
     @property
     def reads_structure(self) -> bool:
-        return bool(self.inner[-NUM_STRUCTURAL:].any())
+        return bool(self.inner[-self._structural :].any())
 
     def reads_positions(self, hidden: int) -> bool:
-        return bool(self.inner[hidden:-NUM_STRUCTURAL].any())
+        start = num_products(hidden, directed=self.directed)
+        return bool(self.inner[start : -self._structural].any())
+
+    @property
+    def _structural(self) -> int:
+        return num_structural(directed=self.directed)
+
+    def with_hidden_layer(self) -> FoldedHead:
+        """The same logits; a linear map is the difference of two hidden units."""
+        if not self.is_linear:
+            return self
+        inner = np.concatenate([self.inner, -self.inner], axis=1)
+        signs = np.array([1, -1], np.float32)
+        return FoldedHead(inner, np.zeros(2, np.float32), signs, self.offset, self.directed)
 
 
 def fold_head(head: nn.Module, *, hidden: int, num_encodings: int) -> FoldedHead | None:
@@ -55,19 +77,22 @@ def fold_head(head: nn.Module, *, hidden: int, num_encodings: int) -> FoldedHead
 
 
 def _fold_linear(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
-    weights = _array(head.linear.weight)[0]
-    inner = np.zeros((_num_inputs(hidden, num_encodings), 1), dtype=np.float32)
+    weights, directed = _array(head.linear.weight)[0], head.directed
+    inner = np.zeros((_num_inputs(hidden, num_encodings, directed), 1), dtype=np.float32)
+    start = num_products(hidden, directed=directed)
     inner[:hidden] = weights[0]
+    inner[hidden:start] = weights[1]
     for encoding in range(num_encodings):
-        inner[hidden + NUM_GEOMETRIC * encoding + 1] = weights[1 + encoding]
-    nothing = np.zeros(0, dtype=np.float32)
-    return FoldedHead(inner, np.zeros(1, np.float32), nothing, head.linear.bias.item())
+        inner[start + NUM_GEOMETRIC * encoding + 1] = weights[1 + directed + encoding]
+    nothing, bias = np.zeros(0, dtype=np.float32), np.zeros(1, np.float32)
+    return FoldedHead(inner, bias, nothing, head.linear.bias.item(), directed)
 
 
 def _fold_cosine(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
-    inner = np.zeros((_num_inputs(hidden, num_encodings), 1), dtype=np.float32)
+    inner = np.zeros((_num_inputs(hidden, num_encodings, head.directed), 1), dtype=np.float32)
     inner[:hidden] = head.scale
-    return FoldedHead(inner, np.zeros(1, np.float32), np.zeros(0, np.float32), 0.0)
+    nothing, bias = np.zeros(0, np.float32), np.zeros(1, np.float32)
+    return FoldedHead(inner, bias, nothing, 0.0, head.directed)
 
 
 def _fold_structural(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
@@ -82,24 +107,29 @@ def _fold_structural(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
         (_double(first.bias) + inner @ shift).astype(np.float32),
         _array(last.weight)[0],
         last.bias.item(),
+        head.directed,
     )
 
 
 def _fold_mlp(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
     """The structure has no weight; a linear map is the difference of two more hidden units."""
     first, last, straight = head.network[0], head.network[3], _array(head.straight.weight)
-    inner = np.zeros((_num_inputs(hidden, num_encodings), len(first.bias) + 2), dtype=np.float32)
-    inner[:-NUM_STRUCTURAL] = np.concatenate([_array(first.weight), straight, -straight]).T
+    rows = _num_inputs(hidden, num_encodings, head.directed)
+    inner = np.zeros((rows, len(first.bias) + 2), dtype=np.float32)
+    read = np.concatenate([_array(first.weight), straight, -straight]).T
+    inner[: len(read)] = read
     return FoldedHead(
         inner,
         np.append(_array(first.bias), np.zeros(2, np.float32)),
         np.append(_array(last.weight)[0], np.array([1, -1], np.float32)),
         last.bias.item(),
+        head.directed,
     )
 
 
-def _num_inputs(hidden: int, num_encodings: int) -> int:
-    return hidden + NUM_GEOMETRIC * num_encodings + NUM_STRUCTURAL
+def _num_inputs(hidden: int, num_encodings: int, directed: bool) -> int:
+    read = num_products(hidden, directed=directed) + NUM_GEOMETRIC * num_encodings
+    return read + num_structural(directed=directed)
 
 
 def _array(values: Any) -> FloatArray:

@@ -13,6 +13,7 @@ import torch
 from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.folded_head import FoldedHead, fold_head
+from peg_core.kernels.directed_pair_kernel import directed_logits
 from peg_core.kernels.hidden_layer import pack_columns, pack_values
 from peg_core.kernels.node_rows import frozen_rows
 from peg_core.kernels.pair_kernel import hidden_logits, linear_logits
@@ -55,6 +56,13 @@ class PairScorer:
                     found=f"{len(array):,} nodes",
                     needed=f"{self.graph.num_nodes:,}",
                 )
+        if self.model.spec.directed != self.graph.is_directed:
+            kinds = {True: "directed", False: "undirected"}
+            raise ArtifactMismatch.of(
+                what="the model and the predicted relation of the graph",
+                found=f"{kinds[self.graph.is_directed]} links",
+                needed=f"{kinds[self.model.spec.directed]} ones, as the model was trained on",
+            )
 
     @cached_property
     def cold_nodes(self) -> npt.NDArray[np.bool_] | None:
@@ -82,11 +90,14 @@ class PairScorer:
     @cached_property
     def _head(self) -> FoldedHead | None:
         hidden = self.embeddings.shape[1]
-        return fold_head(self.model.head, hidden=hidden, num_encodings=len(self.positions))
+        head = fold_head(self.model.head, hidden=hidden, num_encodings=len(self.positions))
+        return head.with_hidden_layer() if head is not None and head.directed else head
 
     @property
     def _kernel(self) -> Any:
         assert self._head is not None
+        if self._head.directed:
+            return directed_logits
         return linear_logits if self._head.is_linear else hidden_logits
 
     @cached_property
@@ -94,7 +105,12 @@ class PairScorer:
         """What the kernel reads beside the pairs."""
         head = self._head
         assert head is not None
-        graph = tuple(map(frozen_rows, (self.graph.indptr, self.graph.indices, self.components)))
+        graph: Any = (self.graph.indptr, self.graph.indices, self.components)
+        if head.directed:
+            graph = (*graph, self.graph.codes, self.graph.directed_degrees)
+        graph = tuple(map(frozen_rows, graph))
+        if head.directed and self.graph.relations is not None:
+            graph = (*graph, self.graph.relations.bits(self.graph.relations.predicted))
         reads = (head.reads_positions(self.embeddings.shape[1]), head.reads_structure)
         weights: Any = head.inner[:, 0].copy()
         if not head.is_linear:

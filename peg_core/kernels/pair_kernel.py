@@ -59,15 +59,15 @@ def linear_logits(
     extra = np.empty((1, len(weights) - hidden), dtype=np.float32)
     for i in range(len(source)):
         if i + ROWS_AHEAD < len(source):
-            _prefetch(embeddings, positions, reads[0], source[i + ROWS_AHEAD])
-            _prefetch(embeddings, positions, reads[0], target[i + ROWS_AHEAD])
+            prefetch_node(embeddings, positions, reads[0], source[i + ROWS_AHEAD])
+            prefetch_node(embeddings, positions, reads[0], target[i + ROWS_AHEAD])
         first, second = source[i], target[i]
         total = np.float32(0)
         for k in range(hidden):
             total += weights[k] * as_float(embeddings[first, k]) * as_float(embeddings[second, k])
         total += offset
         if reads[0]:
-            _geometry(positions, first, second, extra, 0, 0)
+            all_geometry(positions, first, second, extra, 0, 0)
             for k in range(extra.shape[1] - NUM_STRUCTURAL):
                 total += weights[hidden + k] * extra[0, k]
         if reads[1]:
@@ -131,13 +131,13 @@ def _fill_rows(
     hidden = embeddings.shape[1]
     for i in range(len(source)):
         if i + ROWS_AHEAD < len(source):
-            _prefetch(embeddings, positions, reads_positions, source[i + ROWS_AHEAD])
-            _prefetch(embeddings, positions, reads_positions, target[i + ROWS_AHEAD])
+            prefetch_node(embeddings, positions, reads_positions, source[i + ROWS_AHEAD])
+            prefetch_node(embeddings, positions, reads_positions, target[i + ROWS_AHEAD])
         first, second = source[i], target[i]
         for k in range(hidden):
             tile[i, k] = as_float(embeddings[first, k]) * as_float(embeddings[second, k])
         if reads_positions:
-            _geometry(positions, first, second, tile, i, hidden)
+            all_geometry(positions, first, second, tile, i, hidden)
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST)
@@ -160,7 +160,7 @@ def _fill_structure(
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST)
-def _geometry(
+def all_geometry(
     positions: tuple[FloatArray, ...],
     first: int,
     second: int,
@@ -175,7 +175,7 @@ def _geometry(
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _prefetch(
+def prefetch_node(
     embeddings: Array, positions: tuple[FloatArray, ...], reads_positions: bool, node: int
 ) -> None:
     prefetch_row(embeddings, node)

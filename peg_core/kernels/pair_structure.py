@@ -8,13 +8,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.kernels.sorted_rows import is_neighbour
+from peg_core.kernels.sorted_rows import is_neighbour, seek
 
 IntArray = npt.NDArray[np.integer[Any]]
 
 NUM_STRUCTURAL = 6
-# Neighbours that are compared at once.
-BLOCK = 8
 
 
 @numba.njit(cache=True, nogil=True)
@@ -55,25 +53,9 @@ def pair_overlap(
     start, stop = indptr[second], indptr[second + 1]
     for entry in range(indptr[first], indptr[first + 1]):
         node = indices[entry]
-        # both rows are sorted: go on from the last match, skip blocks that lie below the node
-        step = BLOCK
-        while start + step <= stop and indices[start + step - 1] < node:
-            start += step
-            step *= 2
-        while step > BLOCK:
-            step //= 2
-            if start + step <= stop and indices[start + step - 1] < node:
-                start += step
-        if start + BLOCK <= stop:
-            below = 0
-            for offset in range(BLOCK):  # one comparison of vectors, nothing to guess
-                below += indices[start + offset] < node
-            start += below
-        else:
-            while start < stop and indices[start] < node:
-                start += 1
-            if start >= stop:
-                break
+        start = seek(indices, start, stop, node)
+        if start >= stop:
+            break
         if indices[start] == node:
             degree = indptr[node + 1] - indptr[node]
             common += 1.0

@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 IntArray = npt.NDArray[np.integer[Any]]
 
+# Neighbours that are compared at once.
+BLOCK = 8
+
 
 @numba.njit(cache=True, nogil=True)
 def entry_index(indptr: IntArray, indices: IntArray, row: int, column: int) -> int:
@@ -22,6 +25,31 @@ def entry_index(indptr: IntArray, indices: IntArray, row: int, column: int) -> i
         else:
             high = middle
     return low
+
+
+@numba.njit(cache=True, nogil=True)
+def seek(indices: IntArray, start: int, stop: int, node: int) -> int:
+    """The first place in the sorted ``indices[start:stop]`` that holds ``node`` or more, or stop.
+
+    Made for going on from the last match: blocks that lie below the node are skipped, twice as
+    many each time.
+    """
+    step = BLOCK
+    while start + step <= stop and indices[start + step - 1] < node:
+        start += step
+        step *= 2
+    while step > BLOCK:
+        step //= 2
+        if start + step <= stop and indices[start + step - 1] < node:
+            start += step
+    if start + BLOCK <= stop:
+        below = 0
+        for offset in range(BLOCK):  # one comparison of vectors, nothing to guess
+            below += indices[start + offset] < node
+        return start + below
+    while start < stop and indices[start] < node:
+        start += 1
+    return start
 
 
 @numba.njit(cache=True, nogil=True)

@@ -5,7 +5,12 @@ from __future__ import annotations
 from torch import Tensor
 
 from peg_core.layers.edge_rule import EdgeRule, Measure
-from peg_core.layers.edge_tensors import TensorPositions, edge_messages, position_list
+from peg_core.layers.edge_tensors import (
+    TensorPositions,
+    edge_columns,
+    edge_messages,
+    position_list,
+)
 from peg_core.layers.gate import Gate
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.layers.neighbour_sum import NeighbourSum
@@ -22,6 +27,7 @@ class LightGCNConv(NeighbourSum):
 
     Args:
         num_measures: Numbers per edge that the gate reads, one for every encoding.
+        edge_dim: Columns of ``edge_attr``, such as relations; a gate reads them beside these.
         gated: Whether there is a gate.
         measure: What the gate reads of two positions.
 
@@ -30,15 +36,22 @@ class LightGCNConv(NeighbourSum):
         edge_index: [2, num_edges], undirected edges in both directions.
         positions: [num_nodes, p], or a list of them, one for every encoding.
         edge_weight: [num_edges].
+        edge_attr: [num_edges, edge_dim].
         returns: [num_nodes, width].
     """
 
     def __init__(
-        self, *, num_measures: int = 1, gated: bool = False, measure: Measure = "distance"
+        self,
+        *,
+        num_measures: int = 1,
+        edge_dim: int = 0,
+        gated: bool = False,
+        measure: Measure = "distance",
     ) -> None:
         super().__init__()
-        self.num_measures, self.rule = num_measures, EdgeRule(measure, "neighbours")
-        self.gate = Gate(num_measures) if gated else None
+        self.num_measures, self.edge_dim = num_measures, edge_dim
+        self.rule = EdgeRule(measure, "neighbours")
+        self.gate = Gate(num_measures + edge_dim) if gated else None
 
     def reset_parameters(self) -> None:
         """Draw all weights again."""
@@ -52,9 +65,12 @@ class LightGCNConv(NeighbourSum):
         edge_index: Tensor,
         positions: TensorPositions,
         edge_weight: Tensor | None = None,
+        edge_attr: Tensor | None = None,
     ) -> Tensor:
         encodings = position_list(positions, num_encodings=self.num_measures)
-        return self.pass_messages(x, edge_messages(edge_index, encodings, self.rule, edge_weight))
+        attributes = edge_columns(edge_attr, edge_dim=self.edge_dim)
+        messages = edge_messages(edge_index, encodings, self.rule, edge_weight, attributes)
+        return self.pass_messages(x, messages)
 
     def pass_messages(self, sources: Tensor, messages: MessageGraph) -> Tensor:
         """The layer on prepared messages, as models call it.

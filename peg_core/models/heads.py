@@ -1,7 +1,11 @@
 """Heads: from the embeddings, geometry and structure of a pair to one logit.
 
 Shapes of every head: first, second [num_pairs, hidden]; geometry [num_pairs, 3 *
-num_encodings]; structure [num_pairs, 6]; returns [num_pairs].
+num_encodings]; structure [num_pairs, 6], or 15 where links are directed; returns [num_pairs].
+
+A directed head gives (u, v) another logit than (v, u). It also reads what u sends times what v
+receives: two projections of an embedding, which are its halves. The last layer of every model
+ends in a linear map, so halves can become any two projections, and rows are read once.
 """
 
 from __future__ import annotations
@@ -12,17 +16,47 @@ import torch
 from torch import Tensor, nn
 
 from peg_core.kernels.pair_geometry import NUM_GEOMETRIC
-from peg_core.kernels.pair_structure import NUM_STRUCTURAL
+from peg_core.models.structural_features import num_structural
+
+
+def num_products(hidden: int, *, directed: bool) -> int:
+    """Columns of :meth:`Head.products`."""
+    return hidden + (hidden // 2 if directed else 0)
 
 
 class Head(nn.Module):
-    """Base of the heads; ``reads_structure`` says whether ``structure`` matters to it."""
+    """Base of the heads; ``reads_structure`` says whether ``structure`` matters to it.
+
+    Args:
+        hidden: Width of an embedding.
+        num_encodings: Positions per node.
+        dropout: Share of the values dropped while training.
+        width: Of the hidden layer, where there is one.
+        directed: Whether the order of the ends matters.
+    """
 
     reads_structure: ClassVar[bool] = False
 
-    def __init__(self, hidden: int, num_encodings: int, *, dropout: float, width: int) -> None:
+    def __init__(
+        self,
+        hidden: int,
+        num_encodings: int,
+        *,
+        dropout: float,
+        width: int,
+        directed: bool = False,
+    ) -> None:
         del hidden, num_encodings, dropout, width
         super().__init__()
+        self.directed = directed
+
+    def products(self, first: Tensor, second: Tensor) -> Tensor:
+        """The Hadamard product, and where links are directed that of halves crosswise."""
+        if not self.directed:
+            return first * second
+        half = first.shape[-1] // 2
+        crossed = first[:, :half] * second[:, half : 2 * half]
+        return torch.cat([first * second, crossed], dim=-1)
 
 
 class StructuralHead(Head):
@@ -30,9 +64,18 @@ class StructuralHead(Head):
 
     reads_structure = True
 
-    def __init__(self, hidden: int, num_encodings: int, *, dropout: float, width: int) -> None:
-        super().__init__(hidden, num_encodings, dropout=dropout, width=width)
-        inputs = hidden + NUM_GEOMETRIC * num_encodings + NUM_STRUCTURAL
+    def __init__(
+        self,
+        hidden: int,
+        num_encodings: int,
+        *,
+        dropout: float,
+        width: int,
+        directed: bool = False,
+    ) -> None:
+        super().__init__(hidden, num_encodings, dropout=dropout, width=width, directed=directed)
+        inputs = num_products(hidden, directed=directed) + NUM_GEOMETRIC * num_encodings
+        inputs += num_structural(directed=directed)
         self.network = nn.Sequential(
             nn.BatchNorm1d(inputs),
             nn.Dropout(dropout),
@@ -43,35 +86,49 @@ class StructuralHead(Head):
         )
 
     def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
-        inputs = torch.cat([first * second, geometry, structure], dim=-1)
+        inputs = torch.cat([self.products(first, second), geometry, structure], dim=-1)
         return self.network(inputs).squeeze(-1)
 
 
 class LinearHead(Head):
     """The authors' head: a linear map of (X_u . X_v, squared distances).
 
+    Where links are directed, the first half of X_u times the second half of X_v is one more.
+
     It starts as the inner product less the squared distances: from a negative first weight,
     training would have to place linked nodes opposite to each other, and does not get far.
     """
 
-    def __init__(self, hidden: int, num_encodings: int, *, dropout: float, width: int) -> None:
-        super().__init__(hidden, num_encodings, dropout=dropout, width=width)
-        self.linear = nn.Linear(1 + num_encodings, 1)
+    def __init__(
+        self,
+        hidden: int,
+        num_encodings: int,
+        *,
+        dropout: float,
+        width: int,
+        directed: bool = False,
+    ) -> None:
+        super().__init__(hidden, num_encodings, dropout=dropout, width=width, directed=directed)
+        self.linear = nn.Linear(1 + directed + num_encodings, 1)
         with torch.no_grad():
             self.linear.weight.fill_(-1.0)
-            self.linear.weight[0, 0] = 1.0
+            self.linear.weight[0, : 1 + directed] = 1.0
             self.linear.bias.zero_()
 
     def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
         del structure
-        inner = (first * second).sum(-1, keepdim=True)
-        return self.linear(torch.cat([inner, geometry[:, 1::NUM_GEOMETRIC]], dim=-1)).squeeze(-1)
+        hidden, products = first.shape[-1], self.products(first, second)
+        sums = [products[:, :hidden].sum(-1, keepdim=True)]
+        if self.directed:
+            sums.append(products[:, hidden:].sum(-1, keepdim=True))
+        return self.linear(torch.cat([*sums, geometry[:, 1::NUM_GEOMETRIC]], dim=-1)).squeeze(-1)
 
 
 class CosineHead(Head):
     """The inner product over a fixed temperature; models with it scale embeddings to length 1.
 
     Without parameters: what is learned with a softmax over cosines is all in the embeddings.
+    A cosine has no direction: (u, v) and (v, u) get the same logit here also where links have.
     """
 
     scale: ClassVar[float] = 1 / 0.15
@@ -88,9 +145,17 @@ class MLPHead(Head):
     they then share one score, no gradient parts them, and a ranking among them is chance.
     """
 
-    def __init__(self, hidden: int, num_encodings: int, *, dropout: float, width: int) -> None:
-        super().__init__(hidden, num_encodings, dropout=dropout, width=width)
-        inputs = hidden + NUM_GEOMETRIC * num_encodings
+    def __init__(
+        self,
+        hidden: int,
+        num_encodings: int,
+        *,
+        dropout: float,
+        width: int,
+        directed: bool = False,
+    ) -> None:
+        super().__init__(hidden, num_encodings, dropout=dropout, width=width, directed=directed)
+        inputs = num_products(hidden, directed=directed) + NUM_GEOMETRIC * num_encodings
         self.network = nn.Sequential(
             nn.Linear(inputs, width), nn.ReLU(), nn.Dropout(dropout), nn.Linear(width, 1)
         )
@@ -98,7 +163,7 @@ class MLPHead(Head):
 
     def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
         del structure
-        inputs = torch.cat([first * second, geometry], dim=-1)
+        inputs = torch.cat([self.products(first, second), geometry], dim=-1)
         return (self.network(inputs) + self.straight(inputs)).squeeze(-1)
 
 

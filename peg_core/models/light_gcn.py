@@ -35,7 +35,10 @@ class LightGCN(LinkPredictor):
         self.rule = preset_rule(spec, "neighbours")
         self.layers = nn.ModuleList(
             LightGCNConv(
-                num_measures=spec.num_encodings, gated=spec.gated, measure=self.rule.measure
+                num_measures=spec.num_encodings,
+                edge_dim=spec.relation_columns,
+                gated=spec.gated,
+                measure=self.rule.measure,
             )
             for _ in range(spec.layers)
         )

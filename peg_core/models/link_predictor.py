@@ -43,6 +43,7 @@ class ModelSpec:
             belongs to and which way the message goes; 0 where all edges are alike.
         gated: Whether a model that can do without a gate has one.
         initial_deviation: Of the free parameters before training; None: as the model does.
+        directed: Whether (u, v) and (v, u) are different links.
     """
 
     kind: str
@@ -60,6 +61,7 @@ class ModelSpec:
     relation_columns: int = 0
     gated: bool = False
     initial_deviation: float | None = None
+    directed: bool = False
 
 
 class LinkPredictor(nn.Module):
@@ -86,7 +88,11 @@ class LinkPredictor(nn.Module):
             shares = (0.0, spec.dropout, spec.dropout)
         self.input_dropout, self.dropout, head_dropout = shares
         self.head: Head = HEADS[name](
-            spec.hidden, spec.num_encodings, dropout=head_dropout, width=spec.head_width
+            spec.hidden,
+            spec.num_encodings,
+            dropout=head_dropout,
+            width=spec.head_width,
+            directed=spec.directed,
         )
         self.table = (
             nn.Embedding(spec.learned_nodes, spec.in_channels) if spec.learned_nodes else None
@@ -167,7 +173,7 @@ class LinkPredictor(nn.Module):
         return functional.normalize(out, dim=-1) if isinstance(self.head, CosineHead) else out
 
     def decode(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
-        """Logits of pairs, [num_pairs]; symmetric in the two ends."""
+        """Logits of pairs, [num_pairs]; symmetric in the two ends unless links are directed."""
         logits: Tensor = self.head(first, second, geometry, structure)
         return logits
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peg_core.graph.graph_store import GraphStore
+from peg_core.kernels.directed_structure import NUM_DIRECTED, directed_structure
 from peg_core.kernels.pair_structure import NUM_STRUCTURAL, pair_structure
 
 IntArray = npt.NDArray[np.integer[Any]]
@@ -18,6 +19,10 @@ def structural_features(
     graph: GraphStore, source: IntArray, target: IntArray, components: IntArray
 ) -> npt.NDArray[np.float32]:
     """log(1 + overlap), log(1 + degree) with the smaller first, same component: [num_pairs, 6].
+
+    A directed graph adds nine columns: log(1 + links) from and to the source, from and to the
+    target; log(1 + nodes) on ways source -> w -> target and back, that both lead to, that lead
+    to both; whether the reverse link exists.
 
     A pair that is itself an edge does not count in its own degrees, nor does it
     connect a node that has no other edge: what the head learns from a known link
@@ -29,16 +34,19 @@ def structural_features(
         target: [num_pairs].
         components: The component of every node, [num_nodes].
     """
-    out = np.empty((len(source), NUM_STRUCTURAL), dtype=np.float32)
-    _structure(
-        graph.indptr,
-        graph.indices,
-        components,
-        np.asarray(source, dtype=np.int64),
-        np.asarray(target, dtype=np.int64),
-        out,
-    )
+    source, target = (np.asarray(end, dtype=np.int64) for end in (source, target))
+    out = np.empty((len(source), num_structural(directed=graph.is_directed)), dtype=np.float32)
+    _structure(graph.indptr, graph.indices, components, source, target, out)
+    if graph.is_directed and graph.relations is not None:
+        bits = graph.relations.bits(graph.relations.predicted)
+        rows = graph.indptr, graph.indices, graph.codes
+        _directed_structure(rows, bits, graph.directed_degrees, source, target, out)
     return out
+
+
+def num_structural(*, directed: bool) -> int:
+    """Columns of :func:`structural_features`."""
+    return NUM_STRUCTURAL + (NUM_DIRECTED if directed else 0)
 
 
 @numba.njit(cache=True, parallel=True)
@@ -52,3 +60,16 @@ def _structure(
 ) -> None:
     for i in numba.prange(len(source)):
         pair_structure(indptr, indices, components, source[i], target[i], out, i, 0)
+
+
+@numba.njit(cache=True, parallel=True)
+def _directed_structure(
+    rows: tuple[IntArray, IntArray, IntArray],
+    bits: tuple[int, int],
+    degrees: IntArray,
+    source: IntArray,
+    target: IntArray,
+    out: npt.NDArray[np.float32],
+) -> None:
+    for i in numba.prange(len(source)):
+        directed_structure(rows, bits, degrees, source[i], target[i], out, i, NUM_STRUCTURAL)

@@ -55,7 +55,7 @@ class GraphView:
         return cls(graph, positions, features, connected_components(graph)[1], model)
 
     def pair_inputs(self, source: IntArray, target: IntArray) -> tuple[Tensor, Tensor]:
-        """Geometry [num_pairs, 3 * num_encodings] and structure [num_pairs, 6] of pairs."""
+        """Geometry [num_pairs, 3 * num_encodings] and structure [num_pairs, 6 or 15] of pairs."""
         geometry = pair_geometry(self.positions, source, target)
         if self.model.head.reads_structure:
             structure = structural_features(self.graph, source, target, self.components)

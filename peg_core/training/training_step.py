@@ -24,7 +24,7 @@ class TrainingStep:
         messages: One graph for all layers, or one for each.
         pairs: [2, num_pairs] rows among the nodes that the last layer embeds.
         geometry: [num_pairs, 3 * num_encodings].
-        structure: [num_pairs, 6].
+        structure: [num_pairs, 6], or 15 where links are directed.
         num_links: The first pairs, which are links.
         partners: [num_partners] rows that every link is held against, in place of non-links.
         possible_partners: How many nodes these stand for.

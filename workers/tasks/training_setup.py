@@ -142,6 +142,7 @@ def _spec(request: TrainRequest, split: SplitStore, features: NodeFeatures) -> M
         encoding_widths=[z.shape[1] for z in positions],
         learned_nodes=graph.num_nodes if features.kind == "learned" else 0,
         relation_columns=graph.num_columns,
+        directed=graph.is_directed,
     )
 
 

@@ -15,6 +15,7 @@ from peg_core.models.heads import HEADS
 from peg_core.models.link_predictor import ModelSpec
 from peg_core.models.peg import PEG
 from peg_core.models.structural_features import structural_features
+from tests.fixtures.relational_graphs import listed_graph
 
 NODES = 300
 every_preset = pytest.mark.parametrize("preset", ["best", "faithful"])
@@ -81,6 +82,30 @@ def test_the_kernel_equals_the_model(graph, head, dtype):
     case = pairs(1_000)
     expected = by_torch(scorer, *case)
     np.testing.assert_allclose(scorer.logits(*case), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture(scope="module", params=["directed", "two relations"])
+def directed_graph(request):
+    return listed_graph(request.param, num_nodes=NODES, num_links=900, seed=4).graph
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_the_directed_kernel_equals_the_model(directed_graph, head, dtype):
+    for hidden in (21, 32):
+        scorer = build(directed_graph, "best", hidden, dtype, head=head, directed=True)
+        source, target = pairs(1_000)
+        expected = by_torch(scorer, source, target)
+        found = scorer.logits(source, target)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-5)
+        np.testing.assert_array_equal(scorer.logits(source[5:12], target[5:12]), found[5:12])
+        assert np.abs(scorer.logits(target, source) - found).mean() > 1e-2
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_a_model_of_other_links_is_refused(graph, directed_graph, directed):
+    with pytest.raises(ArtifactMismatch, match=r"the predicted relation of the graph"):
+        build(graph if directed else directed_graph, "best", directed=directed)
 
 
 @pytest.mark.parametrize("head", ["mlp", "structural"])
