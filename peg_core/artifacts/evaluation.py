@@ -17,6 +17,7 @@ from peg_core.atomic_file import atomic_path, write_array
 
 # Name of the scores of the split's own test pairs.
 TEST_PAIRS = "test_pairs"
+PARTNER_LISTS = "partners"
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,15 @@ class MethodScores:
         """One of the scores of a part, memory-mapped, [num_anchors, count]."""
         scores: npt.NDArray[np.float32] = np.load(self._hard_file(name, part), mmap_mode="r")
         return scores[score]
+
+    def write_lists(self, part: int, lists: npt.NDArray[np.int64]) -> None:
+        """Write the best partners of some nodes, [num_nodes, length]."""
+        write_array(self._hard_file(PARTNER_LISTS, part), lists)
+
+    def lists(self, parts: int) -> npt.NDArray[np.int64]:
+        """The best partners of all nodes that were ranked, [num_nodes, length]."""
+        found = [np.load(self._hard_file(PARTNER_LISTS, part)) for part in range(parts)]
+        return np.concatenate(found)
 
     def scratch(self, name: str, column: str) -> Path:
         """Room to sort scores in."""

@@ -94,6 +94,28 @@ class Bootstrap:
                 for name, term in terms.items()
             }
 
+    def per_node(
+        self, values: dict[str, npt.NDArray[np.float64]], *, seed: int
+    ) -> dict[str, Interval]:
+        """Means with intervals of what was measured of nodes, which are resampled whole.
+
+        Args:
+            values: By metric, [num_nodes].
+        """
+        table = np.stack(list(values.values()), axis=1)  # [num_nodes, num_metrics]
+        rng = random_stream(seed=seed, purpose="bootstrap of nodes")
+        rows = max(1, STEP_SIZE // max(len(table), 1))
+        found = [np.zeros((0, len(values)))]
+        for start in range(0, self.repeats, rows):
+            weights = rng.poisson(1.0, size=(min(rows, self.repeats - start), len(table)))
+            with np.errstate(invalid="ignore"):
+                found.append(weights @ table / weights.sum(axis=1, keepdims=True))
+        resampled = np.concatenate(found)
+        return {
+            name: self._interval(float(table[:, column].mean()), resampled[:, column])
+            for column, name in enumerate(values)
+        }
+
     def _resample(
         self, groups: TieGroups, *, hits: Sequence[int], seed: int
     ) -> dict[str, npt.NDArray[np.float64]]:

@@ -9,19 +9,31 @@ from typing import Any
 import torch
 from torch import nn
 
+from peg_core.inference.pair_scoring import PairScorer
+from peg_core.inference.partner_ranking import PartnerRanking
 from peg_core.metrics.ranking import ranking_metrics
+from peg_core.metrics.recommendation import Relevant, node_metrics
 from peg_core.models.link_predictor import LinkPredictor
 from peg_core.random_streams import stream_seed
 from peg_core.splits.held_out_pairs import HeldOutPairs
+from peg_core.splits.partners import Partners
 from peg_core.training.objective import OBJECTIVES
 from peg_core.training.pair_logits import PairLogits
 from peg_core.training.settings import Optimisation
 from peg_core.training.step_source import StepSource
 from peg_core.training.training_step import TrainingStep
-from peg_core.training.validation_share import all_scores, with_common_statistics
+from peg_core.training.validation_share import (
+    all_scores,
+    mean_over_processes,
+    rows_of,
+    with_common_statistics,
+)
 from peg_core.training.weight_average import WeightAverage
 
 __all__ = ["LinkTrainer", "PairLogits"]
+
+# Validations of a training that together may score as many pairs as one ranking of test links.
+VALIDATIONS = 16
 
 
 class LinkTrainer:
@@ -96,10 +108,32 @@ class LinkTrainer:
         """
         share = self.source.schedule.share
         model = with_common_statistics(self.average.averaged_model(), share)
-        mine = self.source.logits(model, self.valid, share, self.device)
+        rows = rows_of(len(self.valid.label), share)
+        found: dict[str, float] = {}
+        if self.metric.startswith(("recall@", "ndcg@")):
+            scorer = self.source.scorer(model, self.device)
+            mine = scorer.logits(*(end[rows] for end in (self.valid.source, self.valid.target)))
+            found[self.metric] = self._partner_metric(scorer)
+        else:
+            mine = self.source.logits(model, self.valid, share, self.device)
         scores = all_scores(mine, len(self.valid.label), share)
-        hits = [int(self.metric.removeprefix("hits@"))] if "@" in self.metric else []
-        return ranking_metrics(*self.valid.by_label(scores), hits=hits)
+        hits = [int(self.metric.removeprefix("hits@"))] if "hits@" in self.metric else []
+        return ranking_metrics(*self.valid.by_label(scores), hits=hits) | found
+
+    def _partner_metric(self, scorer: PairScorer) -> float:
+        """Recall or NDCG among all partners but known ones, of nodes with validation links."""
+        share, graph = self.source.schedule.share, scorer.graph
+        partners = Partners.of(graph)
+        relevant = Relevant.of(*partners.anchored(*self.valid.links))
+        ranking = PartnerRanking.by_model(scorer, [graph], partners)
+        # the same nodes in every epoch
+        chosen = ranking.sample(
+            len(relevant.nodes), seed=0, most_pairs=ranking.most_pairs // VALIDATIONS
+        )
+        mine = relevant.some(chosen[share.rank :: share.world_size])
+        top_k = int(self.metric.partition("@")[2])
+        values = node_metrics(ranking.lists(mine.nodes, top_k), mine, top_k=[top_k])
+        return mean_over_processes(values[self.metric], share)
 
     def _gradients(self, step: TrainingStep, *, exchange: bool = True) -> float:
         """Add a step's gradients; its random numbers come from its number alone.

@@ -49,7 +49,7 @@ class Optimisation:
 
     Args:
         objective: A name of ``OBJECTIVES``.
-        metric: What is validated: auc, average_precision, mrr or hits@K.
+        metric: What is validated: auc, average_precision, mrr, hits@K, recall@K or ndcg@K.
         lr: Learning rate of Adam; ``lr_schedule`` is a name of ``SCHEDULES``.
         weight_decay: L2 penalty of Adam.
         epochs: Passes over the training links, at most, where ``links`` is None.

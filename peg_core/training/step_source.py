@@ -60,6 +60,10 @@ class StepSource(ABC):
             pairs: Of all processes; :mod:`peg_core.training.validation_share` deals them.
         """
 
+    @abstractmethod
+    def scorer(self, model: LinkPredictor, device: torch.device) -> PairScorer:
+        """Scores any pair on the whole training graph; holds the embeddings of all nodes."""
+
 
 class FullGraphSource(StepSource):
     """Every step embeds the whole graph less its fold.
@@ -92,10 +96,14 @@ class FullGraphSource(StepSource):
     def logits(
         self, model: LinkPredictor, pairs: HeldOutPairs, share: Share, device: torch.device
     ) -> FloatArray:
+        return _scores(self.scorer(model, device), pairs, share)
+
+    @torch.no_grad()
+    def scorer(self, model: LinkPredictor, device: torch.device) -> PairScorer:
         view = self.view_of(NO_FOLD)
         x, positions, messages = self._resident.whole(NO_FOLD, view, device)
         embeddings = model(model.first_state(x, positions), messages).cpu().numpy()
-        return _scores(model, view, embeddings, pairs, share)
+        return _scorer(model, view, embeddings)
 
 
 class SampledSource(StepSource):
@@ -151,7 +159,12 @@ class SampledSource(StepSource):
         view = self.view_of(NO_FOLD)
         if view.graph.num_nodes > self.most_embedded:
             return self._sampled_logits(model, view, pairs, share, device)
-        return _scores(model, view, embed_in_layers(model.cpu(), view), pairs, share)
+        return _scores(self.scorer(model, device), pairs, share)
+
+    def scorer(self, model: LinkPredictor, device: torch.device) -> PairScorer:
+        del device
+        view = self.view_of(NO_FOLD)
+        return _scorer(model, view, embed_in_layers(model.cpu(), view))
 
     @torch.no_grad()
     def _sampled_logits(
@@ -194,14 +207,12 @@ def _order_for_gradients(step: TrainingStep, model: LinkPredictor, device: torch
             _ = edges.reverse
 
 
-def _scores(
-    model: LinkPredictor,
-    view: GraphView,
-    embeddings: FloatArray,
-    pairs: HeldOutPairs,
-    share: Share,
-) -> FloatArray:
-    """A share of the pairs from the embeddings of all nodes, on the CPU."""
-    scorer = PairScorer(model.cpu(), view.graph, embeddings, view.positions, view.components)
+def _scorer(model: LinkPredictor, view: GraphView, embeddings: FloatArray) -> PairScorer:
+    """From the embeddings of all nodes, on the CPU."""
+    return PairScorer(model.cpu(), view.graph, embeddings, view.positions, view.components)
+
+
+def _scores(scorer: PairScorer, pairs: HeldOutPairs, share: Share) -> FloatArray:
+    """Of a share of the pairs."""
     rows = rows_of(len(pairs.label), share)
     return scorer.logits(pairs.source[rows], pairs.target[rows])

@@ -40,6 +40,17 @@ def all_scores(mine: npt.NDArray[np.float32], count: int, share: Share) -> npt.N
     return scores
 
 
+def mean_over_processes(mine: npt.NDArray[np.float64], share: Share) -> float:
+    """The mean of the values of all processes; not a number where there are none."""
+    sums = [(float(mine.sum()), len(mine))]
+    if share.world_size > 1:
+        parts: list[Any] = [None] * share.world_size
+        torch.distributed.all_gather_object(parts, sums[0])
+        sums = parts
+    count = sum(number for _, number in sums)
+    return sum(total for total, _ in sums) / count if count else float("nan")
+
+
 def with_common_statistics(model: LinkPredictor, share: Share) -> LinkPredictor:
     """The model with the running statistics of the first process.
 

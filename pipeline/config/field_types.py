@@ -65,6 +65,11 @@ def as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+def as_list_of_one(value: object) -> object:
+    """One number as a list of one; anything else is left to pydantic."""
+    return [value] if isinstance(value, int) else value
+
+
 def as_location(location: str) -> str:
     """A path or URL that can be one."""
     try:
@@ -151,7 +156,7 @@ Text = Annotated[str, AfterValidator(as_text), Field(json_schema_extra={"minLeng
 Workers = Annotated[int, Field(ge=1, le=MOST_WORKERS)]
 TrainWorkers = Annotated[Workers | tuple[Workers, Workers], WrapValidator(as_workers)]
 Protocols = Annotated[
-    list[Literal["random", "given", "heart"]],
+    list[Literal["random", "given", "heart", "recommend"]],
     BeforeValidator(as_list, json_schema_input_type=str | list[str]),
 ]
 Names = Annotated[list[Column], BeforeValidator(as_list, json_schema_input_type=str | list[str])]

@@ -157,8 +157,9 @@ class TrainConfig(Section):
     )
     metric: str = Field(
         Optimisation.metric,
-        pattern=r"^(auc|average_precision|mrr|hits@[1-9]\d*)$",
-        description="What validation measures: auc, average_precision, mrr or hits@K.",
+        pattern=r"^(auc|average_precision|mrr|(hits|recall|ndcg)@[1-9]\d*)$",
+        description="What validation measures: auc, average_precision, mrr, hits@K; or recall@K, "
+        "ndcg@K over all partners of nodes that have validation links, which embeds all nodes.",
     )
     validate_every: Count = Field(
         Optimisation.validate_every,

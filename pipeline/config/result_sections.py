@@ -18,6 +18,7 @@ from pipeline.config.field_types import (
     Ratio,
     Section,
     as_list,
+    as_list_of_one,
     null_as_text,
     registered,
     shorten,
@@ -50,7 +51,15 @@ class EvaluateConfig(Section):
         min_length=1,
         description="Non-links that the test links are ranked against; several are allowed. "
         "random: as many as there are links, drawn at random; given: `split.test_negatives`; "
-        "heart: hard ones for every link of its own. none: given where there are any, else random.",
+        "heart: hard ones for every link of its own; recommend: all partners that a node might "
+        "have, measured as recommenders are. none: given where there are any, else random.",
+    )
+    top_k: Annotated[
+        list[Count],
+        BeforeValidator(as_list_of_one, json_schema_input_type=int | list[int]),
+        LATER,
+    ] = Field(
+        [20], min_length=1, description="K of Recall@K and so on, with `protocol: recommend`."
     )
     negatives_per_positive: int = Field(
         500, ge=2, le=1_000_000, description="Hard non-links per link, with `protocol: heart`."

@@ -29,6 +29,7 @@ PROTOCOL_NAMES = {
     "random": "Links against drawn non-links",
     "given": "Links against the given non-links",
     "heart": "Every link against hard non-links of its own (HeaRT)",
+    "recommend": "All partners of a node that it is not known to have",
 }
 # Figures that share a row, each with its part of the heading.
 SECTIONS = (
@@ -102,11 +103,19 @@ def build_report(data: ReportData) -> str:
     )
 
 
+def _headline(model: Mapping[str, object]) -> tuple[str, ...]:
+    """The metrics that come first, by what the first protocol measures."""
+    of_lists = [name for name in model if name.startswith(("recall@", "ndcg@"))]
+    if "auc" in model or not ("mrr" in model or of_lists):
+        return ("auc", "average_precision")
+    return ("mrr",) if "mrr" in model else tuple(n for n in of_lists if n.count("_") == 0)[:2]
+
+
 def summarise(data: ReportData) -> list[Tile]:
     """The tiles at the top: quality first, then size."""
     metrics = next(iter(data.metrics.values()), [])
     model = metrics[0] if metrics else {}
-    headline = ("auc", "average_precision") if "mrr" not in model or "auc" in model else ("mrr",)
+    headline = _headline(model)
     scored = None if data.score_histogram is None else data.score_histogram[0].sum()
     return [
         *(

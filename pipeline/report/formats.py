@@ -8,6 +8,7 @@ from numbers import Real
 
 DASH = "–"
 METRIC_NAMES = {"auc": "AUC", "average_precision": "Average precision", "mrr": "MRR"}
+NDCG = "ndcg@"
 
 
 def format_compact(count: float) -> str:
@@ -32,6 +33,8 @@ def format_words(name: str) -> str:
 
 def format_metric_name(name: str) -> str:
     """``hits@20`` to ``Hits@20``, ``average_precision`` to ``Average precision``."""
+    if name.startswith(NDCG):
+        return name.upper()
     return METRIC_NAMES.get(name, format_words(name).capitalize())
 
 

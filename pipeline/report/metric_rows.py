@@ -82,3 +82,19 @@ def metric_rows(
             dict(zip(SCHEMA, (protocol, method, metric, value, low, high, deviation), strict=True))
         )
     return rows
+
+
+def by_seed(
+    seeds: dict[str, str], rankings: list[Ranking], results: list[RankResult]
+) -> dict[str, Any]:
+    """Metrics of every model, by seed and heading.
+
+    Args:
+        seeds: By the part of the artifact with their scores.
+    """
+    found: dict[str, Any] = {}
+    for ranking, result in zip(rankings, results, strict=True):
+        if ranking.part in seeds:
+            values = {name: value for name, (value, *_) in result.items()}
+            found.setdefault(seeds[ranking.part], {})[ranking.heading] = values
+    return found

@@ -17,7 +17,7 @@ from peg_core.splits.held_out_pairs import count_pairs
 from peg_core.splits.population import Population, cold_shares, subsets
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.report.guard_rails import evaluation_rails
-from pipeline.report.metric_rows import SCHEMA, Ranking, metric_rows, tabulate
+from pipeline.report.metric_rows import SCHEMA, Ranking, by_seed, metric_rows, tabulate
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.negatives import protocols
 from pipeline.stages.train import seeds_of
@@ -35,10 +35,16 @@ from workers.tasks.evaluate import (
     score_hard_task,
     score_pairs_task,
 )
+from workers.tasks.partner_lists import (
+    PartnersRequest,
+    partner_lists_task,
+    parts_task,
+    rank_partners_task,
+)
 
-HARD = "heart"
+HARD, RECOMMEND = "heart", "recommend"
 # Part of the artifact with the scores of all heuristics; models have one per seed.
-HEURISTICS = "heuristics"
+HEURISTICS, POPULARITY = "heuristics", "popularity"
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -63,7 +69,11 @@ def run(context: StageContext) -> StageResult:
             "table": table,
             "population": population,
             "calibration": curves,
-            "seeds": _by_seed(context.config, rankings, results),
+            "seeds": by_seed(
+                {seed_part(seed): str(seed) for seed in seeds_of(context.config)},
+                rankings,
+                results,
+            ),
         },
         warnings=evaluation_rails(
             table[protocols(context.config)[0]],
@@ -104,6 +114,8 @@ def _tables(context: StageContext) -> dict[str, Path]:
     """Labelled pairs by the name of their scores; the split's own are always scored."""
     tables = {TEST_PAIRS: _test_file(context)}
     for protocol in protocols(context.config):
+        if protocol == RECOMMEND:
+            continue
         if (name := _scores_name(context.config, protocol)) not in (TEST_PAIRS, HARD):
             tables[name] = context.inputs.negatives.open().random_file
     return tables
@@ -159,6 +171,8 @@ def _rank(
     pooled: dict[Ranking, Shard] = {}
     hard: dict[Ranking, Shard] = {}
     for protocol in protocols(context.config):
+        if protocol == RECOMMEND:
+            continue
         name = _scores_name(context.config, protocol)
         for ranking, request in _rankings(context, protocol, methods):
             shard = f"rank-{protocol}-{ranking.part}-{ranking.column}"
@@ -179,7 +193,43 @@ def _rank(
                 pooled[own] = Shard(f"{shard}-{subset}", arguments)
     results = context.map(rank_pooled_task, list(pooled.values()), note="ranking")
     results += context.map(rank_hard_task, list(hard.values()), note="ranking")
+    if RECOMMEND in protocols(context.config):
+        partners = _rank_partners(context)
+        return [*pooled, *hard, *partners], [*results, *partners.values()]
     return [*pooled, *hard], results
+
+
+def _rank_partners(context: StageContext) -> dict[Ranking, RankResult]:
+    """Every model, and popularity, as recommenders of the test links."""
+    evaluate, inputs = context.config.evaluate, context.inputs
+    requests: dict[Ranking, PartnersRequest] = {}
+    models = {seed_part(seed): inputs.train_graph_scorer(seed) for seed in seeds_of(context.config)}
+    for part, scorer in {**models, POPULARITY: None}.items():
+        method = context.config.model.kind if scorer else POPULARITY
+        requests[Ranking(RECOMMEND, method, part, POPULARITY, 0)] = PartnersRequest(
+            split=inputs.split,
+            out=context.out.at(MethodScores, part),
+            scorer=scorer,
+            top_k=tuple(evaluate.top_k),
+            bootstrap=Bootstrap(evaluate.intervals.repeats, evaluate.intervals.level),
+            seed=context.config.split.seed,
+        )
+    shards = [
+        Shard(f"partners-{ranking.part}", {"request": request})
+        for ranking, request in requests.items()
+    ]
+    parts = context.map(parts_task, shards, note="nodes with test links")
+    lists = [
+        Shard(f"partners-{ranking.part}-{part:06}", {"request": request, "part": part})
+        for (ranking, request), found in zip(requests.items(), parts, strict=True)
+        for part in range(found["parts"])
+    ]
+    context.map(partner_lists_task, lists, note="ranking all partners")
+    ranks = [
+        Shard(f"rank-{RECOMMEND}-{ranking.part}", {"request": request})
+        for ranking, request in requests.items()
+    ]
+    return dict(zip(requests, context.map(rank_partners_task, ranks), strict=True))
 
 
 def _rankings(
@@ -193,19 +243,6 @@ def _rankings(
             method = context.config.model.kind if request.scorer else column
             rank = RankRequest(request.out, column, number, evaluate.hits, bootstrap, seed)
             yield Ranking(protocol, method, part, column, number), rank
-
-
-def _by_seed(
-    config: PipelineConfig, rankings: list[Ranking], results: list[RankResult]
-) -> dict[str, Any]:
-    """Metrics of every model, by seed and protocol."""
-    seeds = {seed_part(seed): str(seed) for seed in seeds_of(config)}
-    found: dict[str, Any] = {}
-    for ranking, result in zip(rankings, results, strict=True):
-        if ranking.part in seeds:
-            values = {name: value for name, (value, *_) in result.items()}
-            found.setdefault(seeds[ranking.part], {})[ranking.heading] = values
-    return found
 
 
 def _calibration(config: PipelineConfig, scored: list[PairsResult]) -> dict[str, Any]:
@@ -227,6 +264,8 @@ def _calibration(config: PipelineConfig, scored: list[PairsResult]) -> dict[str,
 
 def _headline(config: PipelineConfig) -> str:
     """The metric by which methods are compared."""
+    if protocols(config)[0] == RECOMMEND:
+        return f"recall@{config.evaluate.top_k[0]}"
     return "mrr" if protocols(config)[0] == "heart" else "auc"
 
 

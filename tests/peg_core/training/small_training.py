@@ -52,10 +52,10 @@ def build_trainer(
     """A trainer of a small model on ``split``; ``fan_outs`` makes it a sampled one."""
     torch.manual_seed(0)
     nodes = split.train_graph().num_nodes
-    width = 8 if kind == "light_gcn" else 3
+    width = 3 if learned else 2
     spec = ModelSpec(
-        kind, "best", in_channels=width if learned else 2, num_encodings=1, hidden=8,
-        encoding_widths=(4,), learned_nodes=nodes if learned else 0,
+        kind, "best", in_channels=width, num_encodings=1,
+        hidden=width if kind == "light_gcn" else 8, encoding_widths=(4,), learned_nodes=nodes if learned else 0,
         head="cosine" if options.get("objective") == "softmax" else "preset",
     )  # fmt: skip
     model = MODELS[kind](spec)
