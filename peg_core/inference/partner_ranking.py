@@ -134,8 +134,8 @@ def _inner_product(scorer: PairScorer) -> FloatArray | None:
 def _products(scorer: PairScorer, weights: FloatArray) -> Scores:
     def scores(nodes: IntArray, first: int, last: int) -> FloatArray:
         own = scorer.embeddings[nodes].astype(np.float32) * weights
-        found: FloatArray = own @ np.asarray(scorer.embeddings[first:last], dtype=np.float32).T
-        return found
+        others = np.asarray(scorer.embeddings[first:last], dtype=np.float32)
+        return np.asarray(own @ others.T, dtype=np.float32)
 
     return scores
 

@@ -55,7 +55,8 @@ def build_trainer(
     width = 3 if learned else 2
     spec = ModelSpec(
         kind, "best", in_channels=width, num_encodings=1,
-        hidden=width if kind == "light_gcn" else 8, encoding_widths=(4,), learned_nodes=nodes if learned else 0,
+        hidden=width if kind == "light_gcn" else 8, encoding_widths=(4,),
+        learned_nodes=nodes if learned else 0,
         head="cosine" if options.get("objective") == "softmax" else "preset",
     )  # fmt: skip
     model = MODELS[kind](spec)
