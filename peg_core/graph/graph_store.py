@@ -18,7 +18,7 @@ from peg_core.atomic_file import write_array
 from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph.relations import Codes, Relations
 from peg_core.kernels.directed_structure import directed_degrees
-from peg_core.kernels.sorted_rows import entry_index
+from peg_core.kernels.sorted_rows import contains, contains_bit
 from peg_core.storage.shared_array import array_shape
 
 IntArray = npt.NDArray[np.integer[Any]]
@@ -106,8 +106,7 @@ class GraphStore:
         """Links of the predicted relation from and to every node, [2, num_nodes]."""
         if self.relations is None or self.codes is None:
             raise PegError("directed degrees need the codes of a graph with relations")
-        bits = self.relations.bits(self.relations.predicted)
-        return directed_degrees(self.indptr, self.codes, bits)
+        return directed_degrees(self.indptr, self.codes, self.relations.link_bits)
 
     @property
     def num_columns(self) -> int:
@@ -142,11 +141,23 @@ class GraphStore:
 
     def contains(self, source: IntArray, target: IntArray) -> npt.NDArray[np.bool_]:
         """Which of the pairs are edges, [num_pairs]."""
-        return _contains(
+        return contains(
             self.indptr,
             self.indices,
             np.asarray(source, dtype=np.int64),
             np.asarray(target, dtype=np.int64),
+        )
+
+    def contains_link(self, source: IntArray, target: IntArray) -> npt.NDArray[np.bool_]:
+        """Which of the pairs are links of the predicted relation, [num_pairs].
+
+        Where it is directed the pair (u, v) is a link from u to v.
+        """
+        if self.codes is None or self.relations is None:
+            return self.contains(source, target)
+        ends = (np.asarray(end, dtype=np.int64) for end in (source, target))
+        return contains_bit(
+            self.indptr, self.indices, self.codes, self.relations.link_bits[0], *ends
         )
 
     def filter_entries(self, keep: npt.NDArray[np.bool_]) -> GraphStore:
@@ -265,17 +276,6 @@ def _check_ends(source: IntArray, target: IntArray, num_nodes: int) -> None:
                 f"node indices must lie in 0 .. {num_nodes - 1:,}, "
                 f"found {int(end.min()):,} .. {int(end.max()):,}"
             )
-
-
-@numba.njit(cache=True, parallel=True)
-def _contains(
-    indptr: IntArray, indices: IntArray, source: IntArray, target: IntArray
-) -> npt.NDArray[np.bool_]:
-    found = np.zeros(len(source), dtype=np.bool_)
-    for i in numba.prange(len(source)):
-        entry = entry_index(indptr, indices, source[i], target[i])
-        found[i] = entry < indptr[source[i] + 1] and indices[entry] == target[i]
-    return found
 
 
 @numba.njit(cache=True)

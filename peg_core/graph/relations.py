@@ -95,6 +95,11 @@ class Relations:
             )
         return known[name]
 
+    @property
+    def link_bits(self) -> tuple[int, int]:
+        """The bits of the predicted relation, as :meth:`bits`."""
+        return self.bits(self.predicted)
+
     def bits(self, relation: int) -> tuple[int, int]:
         """The bits of a relation that lists row -> column, and column -> row."""
         return 1 << 2 * relation, 2 << 2 * relation

@@ -110,7 +110,7 @@ class PairScorer:
             graph = (*graph, self.graph.codes, self.graph.directed_degrees)
         graph = tuple(map(frozen_rows, graph))
         if head.directed and self.graph.relations is not None:
-            graph = (*graph, self.graph.relations.bits(self.graph.relations.predicted))
+            graph = (*graph, self.graph.relations.link_bits)
         reads = (head.reads_positions(self.embeddings.shape[1]), head.reads_structure)
         weights: Any = head.inner[:, 0].copy()
         if not head.is_linear:

@@ -59,3 +59,33 @@ def is_neighbour(indptr: IntArray, indices: IntArray, first: int, second: int) -
         first, second = second, first
     entry = entry_index(indptr, indices, first, second)
     return entry < indptr[first + 1] and indices[entry] == second
+
+
+@numba.njit(cache=True, parallel=True)
+def contains(
+    indptr: IntArray, indices: IntArray, source: IntArray, target: IntArray
+) -> npt.NDArray[np.bool_]:
+    """Which of the pairs are entries, [num_pairs]."""
+    found = np.zeros(len(source), dtype=np.bool_)
+    for i in numba.prange(len(source)):
+        entry = entry_index(indptr, indices, source[i], target[i])
+        found[i] = entry < indptr[source[i] + 1] and indices[entry] == target[i]
+    return found
+
+
+@numba.njit(cache=True, parallel=True)
+def contains_bit(
+    indptr: IntArray,
+    indices: IntArray,
+    codes: IntArray,
+    bit: int,
+    source: IntArray,
+    target: IntArray,
+) -> npt.NDArray[np.bool_]:
+    """Which of the pairs are entries whose code has a bit, [num_pairs]."""
+    found = np.zeros(len(source), dtype=np.bool_)
+    for i in numba.prange(len(source)):
+        entry = entry_index(indptr, indices, source[i], target[i])
+        if entry < indptr[source[i] + 1] and indices[entry] == target[i]:
+            found[i] = codes[entry] & bit != 0
+    return found

@@ -116,6 +116,16 @@ class Bootstrap:
             for column, name in enumerate(values)
         }
 
+    def mean(
+        self, values: npt.NDArray[np.float64], counts: npt.NDArray[np.int64], *, seed: int
+    ) -> Interval:
+        """The mean of values that occurred so often, [num_values] each."""
+        rng = random_stream(seed=seed, purpose="bootstrap of means")
+        weights = rng.poisson(counts, size=(self.repeats, len(counts)))
+        with np.errstate(invalid="ignore"):
+            resampled = (weights @ values) / weights.sum(axis=1)
+        return self._interval(float(counts @ values / counts.sum()), resampled)
+
     def _resample(
         self, groups: TieGroups, *, hits: Sequence[int], seed: int
     ) -> dict[str, npt.NDArray[np.float64]]:

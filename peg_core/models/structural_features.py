@@ -38,7 +38,7 @@ def structural_features(
     out = np.empty((len(source), num_structural(directed=graph.is_directed)), dtype=np.float32)
     _structure(graph.indptr, graph.indices, components, source, target, out)
     if graph.is_directed and graph.relations is not None:
-        bits = graph.relations.bits(graph.relations.predicted)
+        bits = graph.relations.link_bits
         rows = graph.indptr, graph.indices, graph.codes
         _directed_structure(rows, bits, graph.directed_degrees, source, target, out)
     return out

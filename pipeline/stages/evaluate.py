@@ -12,6 +12,7 @@ import polars as pl
 from peg_core.artifacts.evaluation import TEST_PAIRS, Evaluation, MethodScores
 from peg_core.artifacts.trained_model import seed_part
 from peg_core.metrics.bootstrap import Bootstrap
+from peg_core.metrics.direction import DIRECTION_ACCURACY
 from peg_core.metrics.reliability import expected_calibration_error, reliability_curve
 from peg_core.splits.held_out_pairs import count_pairs
 from peg_core.splits.population import Population, cold_shares, subsets
@@ -91,6 +92,7 @@ def _methods(context: StageContext) -> dict[str, MethodRequest]:
         "graph": inputs.train_graph,
         "nodes": inputs.node_ids,
         "columns": (graph.source, graph.target),
+        "known": inputs.graph if inputs.graph.open().is_directed else None,
     }
     methods = {}
     for seed in seeds_of(context.config):
@@ -278,6 +280,8 @@ def _counts(
     counts = {f"test_{metric}": model[metric]}
     if "average_precision" in model:
         counts["average_precision"] = model["average_precision"]
+    if DIRECTION_ACCURACY in model:
+        counts[DIRECTION_ACCURACY] = model[DIRECTION_ACCURACY]
     if others:
         best = max(others, key=lambda row: row[metric])
         counts[f"{best['method']}_{metric}"] = best[metric]

@@ -23,7 +23,8 @@ from tests.fixtures.relational_graphs import SHAPES, graph_of, listed_graph
 
 NODES = 24
 WIDTHS = (4, 3)
-every_model = pytest.mark.parametrize("kind", MODELS)
+GATED = "light_gcn, gated"
+every_model = pytest.mark.parametrize("kind", [*MODELS, GATED])
 every_shape = pytest.mark.parametrize("shape", SHAPES)
 few = settings(max_examples=6)
 seeds = st.integers(0, 10**6)
@@ -31,15 +32,18 @@ seeds = st.integers(0, 10**6)
 
 def build(kind, graph):
     torch.manual_seed(1)
+    gated = kind == GATED
+    kind = "light_gcn" if gated else kind
     spec = ModelSpec(
         kind,
         "best",
         in_channels=2,
         num_encodings=2,
-        hidden=6,
+        hidden=2 if kind == "light_gcn" else 6,  # it does not change the width
         encoding_widths=WIDTHS,
         relation_columns=graph.num_columns,
         directed=graph.is_directed,
+        gated=gated,
     )
     model = MODELS[kind](spec)
     for module in model.modules():  # running statistics of a trained model
@@ -154,7 +158,7 @@ def test_only_directed_links_tell_their_ends_apart(kind, shape):
     assert (apart.max() > 1e-2) if graph.is_directed else (apart.max() < 1e-5)
 
 
-@every_model
+@pytest.mark.parametrize("kind", [*(kind for kind in MODELS if kind != "light_gcn"), GATED])
 def test_which_relation_an_edge_has_matters(kind):
     (graph, links), positions, _ = example("two relations", 0)
     model = build(kind, graph)

@@ -24,6 +24,7 @@ from peg_core.graph.node_ids import NodeIds
 from peg_core.heuristics import heuristic_scores
 from peg_core.metrics.bootstrap import Bootstrap, Interval
 from peg_core.metrics.calibration import Calibration
+from peg_core.metrics.direction import DirectionCounts
 from peg_core.metrics.per_link_ranking import link_ranks
 from peg_core.metrics.reliability import reliability_sums
 from peg_core.metrics.score_runs import ScoreRuns
@@ -39,6 +40,8 @@ Scores = dict[str, npt.NDArray[np.float32]]
 ROWS_PER_PART = 1_000_000
 LINKS_PER_STEP = 4_096
 MODEL_COLUMN = "logit"
+# Ends the name of a score of (target, source).
+REVERSE = "_reverse"
 
 # Metrics by name: a value, and the ends of its interval or None.
 RankResult = dict[str, list[float | None]]
@@ -69,6 +72,8 @@ class MethodRequest:
         scorer: A model; none: heuristics.
         calibration: Of the model.
         heuristics: Their names.
+        known: All known edges where links are directed: links whose reverse is not among them
+            are scored both ways.
     """
 
     graph: ArtifactRef[GraphStore]
@@ -78,6 +83,7 @@ class MethodRequest:
     scorer: ScorerRef | None = None
     calibration: ArtifactRef[Calibration] | None = None
     heuristics: tuple[str, ...] = field(default=())
+    known: ArtifactRef[GraphStore] | None = None
 
     def scores(self, source: IntArray, target: IntArray) -> Scores:
         """By column, [num_pairs] each; higher is more likely a link."""
@@ -107,8 +113,22 @@ def score_pairs_task(request: MethodRequest, table: Path, name: str, part: int) 
         columns["score"] = chance
         result["reliability"] = reliability_sums(chance, label).tolist()
     columns |= {**scores, "label": label}
+    if name == TEST_PAIRS and request.known is not None:
+        one_way = (label == 1) & ~request.known.open().contains_link(target, source)
+        columns |= _reverse_scores(request, source, target, one_way)
     request.out.open().write_pairs(name, part, pa.table(columns))
     return result
+
+
+def _reverse_scores(
+    request: MethodRequest, source: IntArray, target: IntArray, chosen: npt.NDArray[np.bool_]
+) -> Scores:
+    """Scores of chosen pairs with their ends exchanged, not a number for the others."""
+    columns = {}
+    for name, values in request.scores(target[chosen], source[chosen]).items():
+        columns[f"{name}{REVERSE}"] = np.full(len(source), np.nan, dtype=np.float32)
+        columns[f"{name}{REVERSE}"][chosen] = values
+    return columns
 
 
 def score_hard_task(
@@ -193,7 +213,7 @@ def rank_pooled_task(
         runs.groups(), hits=request.hits, pairs=runs.num_scores, seed=request.seed
     )
     shutil.rmtree(scratch)
-    return _result(found)
+    return _result(found | (_direction(request, subset) if name == TEST_PAIRS else {}))
 
 
 def rank_hard_task(
@@ -217,7 +237,21 @@ def rank_hard_task(
         step = slice(start, start + LINKS_PER_STEP)
         negative = np.concatenate([_rows(parts, end[step]) for end in ends], axis=1)
         ranks[step] = link_ranks(positive[step], negative)
-    return _result(request.bootstrap.per_link(ranks, hits=request.hits, seed=request.seed))
+    found = request.bootstrap.per_link(ranks, hits=request.hits, seed=request.seed)
+    return _result(found | _direction(request))
+
+
+def _direction(request: RankRequest, subset: PairSubset | None = None) -> dict[str, Interval]:
+    """How often test links are above their reverse; empty where links have no direction."""
+    counts, columns = DirectionCounts(), [request.column, f"{request.column}{REVERSE}"]
+    for part, file in enumerate(request.scores.open().pair_files(TEST_PAIRS)):
+        if columns[1] not in pl.read_parquet_schema(file):
+            return {}
+        rows = pl.read_parquet(file, columns=columns)
+        if subset is not None:
+            rows = rows.filter(subset.rows(part))
+        counts.add(*(rows[column].to_numpy() for column in columns))
+    return counts.metrics(request.bootstrap, seed=request.seed)
 
 
 def _rows(
