@@ -37,6 +37,7 @@ from peg_core.generators.synthetic_tables import sample_candidates
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.relations import NodeKind, Relation, Relations
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.models.link_predictor import ModelSpec
 from peg_core.models.peg import PEG
@@ -53,6 +54,8 @@ from workers.task_map import TaskMap
 
 DIMENSIONS = 128
 HEADS = {"linear": "faithful", "structural": "best"}
+# The structural head on the same edges, each with a direction.
+DIRECTED = "directed"
 FILE_ROWS = 25_000_000
 GROUP_ROWS = 1_000_000
 IN_MEMORY_PAIRS = 4_000_000
@@ -80,6 +83,20 @@ def prepare(folder: Path, nodes: int) -> None:
     for head, preset in HEADS.items():
         torch.manual_seed(0)
         TrainedModel(folder / head).save(PEG(ModelSpec("peg", preset, 2, 1, DIMENSIONS)))
+    spec = ModelSpec("peg", "best", 2, 1, DIMENSIONS, relation_columns=2, directed=True)
+    TrainedModel(folder / DIRECTED).save(PEG(spec))
+    point_edges(graph).save(folder / f"{DIRECTED}-graph")
+
+
+def point_edges(graph: GraphStore) -> GraphStore:
+    """The same edges, each with a direction that chance gave it."""
+    rows = np.repeat(np.arange(graph.num_nodes), graph.degrees)
+    low, high = np.minimum(rows, graph.indices), np.maximum(rows, graph.indices)
+    upwards = (low * 31 + high * 17) % 7 < 4
+    codes = np.where((rows == low) == upwards, 1, 2).astype(np.uint16)
+    kinds = (NodeKind("node", 0, graph.num_nodes),)
+    relations = Relations(kinds, (Relation("links", "node", "node", directed=True),))
+    return GraphStore(graph.indptr, graph.indices, None, codes, relations=relations)
 
 
 def write_candidates(folder: Path, nodes: int, pairs: int) -> None:
@@ -120,7 +137,8 @@ def gather_and_sum(x: Any, z: Any, source: Any, target: Any, out: Any) -> None:
 
 
 def open_scorer(folder: Path, head: str) -> PairScorer:
-    embedded = EmbeddedGraph.of(GraphStore.open(folder), Positions(folder), Embeddings(folder))
+    graph = folder / f"{DIRECTED}-graph" if head == DIRECTED else folder
+    embedded = EmbeddedGraph.of(GraphStore.open(graph), Positions(folder), Embeddings(folder))
     return embedded.scorer(TrainedModel(folder / head))
 
 
@@ -282,6 +300,9 @@ def compare(folder: Path) -> None:
         if head == "linear":
             ratio = stage["rate"] / loop["rate"]
     show("kernel, structural head, hub pairs", measure_apart(folder, "hubs", "structural"))
+    directed = measure_apart(folder, "kernel", DIRECTED)
+    show("kernel, directed structural head", directed, f"{directed['rate'] / kernel['rate']:.2f} "
+         "of the structural one")  # fmt: skip
     print(f"ratio: {ratio:.2f}")
 
 
