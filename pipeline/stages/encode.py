@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -87,7 +89,7 @@ def encode_graphs(context: StageContext, requests: list[EncodeRequest]) -> Stage
     return StageResult(
         counts={"graphs": len(requests), "leaked_links": leaked, **_quality(results)},
         details=dict(zip(names, results, strict=True)),
-        warnings=_warnings(names, results),
+        warnings=warnings_once(requests, results),
     )
 
 
@@ -102,13 +104,21 @@ def _quality(results: list[EncodeResult]) -> dict[str, float]:
     }
 
 
-def _warnings(names: list[str], results: list[EncodeResult]) -> list[str]:
-    """Each warning once, with the first graph it came from."""
-    seen: dict[str, str] = {}
-    for name, result in zip(names, results, strict=True):
+def warnings_once(requests: list[EncodeRequest], results: list[EncodeResult]) -> list[str]:
+    """Each warning once per encoding, in the words of the first graph that it came from."""
+    total = Counter(request.encoding for request in requests)
+    first: dict[tuple[int, str], str] = {}
+    count: Counter[tuple[int, str]] = Counter()
+    for request, result in zip(requests, results, strict=True):
         for text in result["report"].get("warnings", []):
-            seen.setdefault(text, f"{name}: {text}")
-    return list(seen.values())
+            # the fact before the advice; only its numbers differ from graph to graph
+            key = (request.encoding, re.sub(r"\d[\d.,e+-]*", "#", text.split(";")[0]))
+            first.setdefault(key, f"{request.name}: {text}")
+            count[key] += 1
+    return [
+        f"{text} ({count[key]} of {total[key[0]]} graphs)" if total[key[0]] > 1 else text
+        for key, text in first.items()
+    ]
 
 
 STAGE = Stage("encode", 1, ("split",), settings, run)

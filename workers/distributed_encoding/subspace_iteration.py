@@ -20,6 +20,12 @@ from peg_core.encoding.spectral.chebyshev_filter import ChebyshevFilter, choose_
 from peg_core.encoding.spectral.chebyshev_subspace import MOST_ITERATIONS, STALLED_ITERATIONS
 from peg_core.encoding.spectral.eigenpairs import residual_limits
 from peg_core.encoding.spectral.ritz_rotation import ritz_rotation
+from peg_core.encoding.spectral.solve_limits import (
+    application_budget,
+    cluster_limits,
+    ends_in_cluster,
+    is_large,
+)
 from peg_core.graph.graph_store import GraphStore
 from peg_core.storage.stored_path import publish, remove
 from workers.artifact_ref import ArtifactRef
@@ -243,6 +249,10 @@ class SubspaceIteration:
         values = [*state.values[:locked], *(v for r in measured for v in r["values"])]
         residuals = [*state.residuals[:locked], *(v for r in measured for v in r["residuals"])]
         limits = residual_limits(wanted=self.wanted, extra=self.extra, tolerance=self.tolerance)
+        num_nodes = self.layout.num_rows
+        spectrum = 1 - ritz_values
+        if is_large(num_nodes) and ends_in_cluster(spectrum, len(values), self.tolerance):
+            limits = cluster_limits(limits, np.array(values), self.tolerance)
         relative = np.array(residuals) / limits
         worst = float(relative.max())
         stalled = 0 if worst < 0.9 * state.best else state.stalled + 1
@@ -256,7 +266,8 @@ class SubspaceIteration:
             locked_blocks=int(np.argmax(relative > LOCKED_BELOW)) // self.layout.width,
             applications=state.applications + applications,
         )
-        if worst <= 1 or state.iteration == MOST_ITERATIONS:
+        spent = state.applications >= application_budget(num_nodes, len(values))
+        if worst <= 1 or spent or state.iteration == MOST_ITERATIONS:
             return replace(state, finished=True)
         if stalled < STALLED_ITERATIONS:
             return state

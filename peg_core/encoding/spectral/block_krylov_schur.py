@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import numpy.typing as npt
 
 from peg_core.encoding.row_chunks import gram, rotate, subtract_projection
 from peg_core.encoding.spectral.chebyshev_filter import ChebyshevFilter, choose_filter
-from peg_core.encoding.spectral.density_of_states import estimate_density
+from peg_core.encoding.spectral.density_of_states import DensityOfStates, estimate_density
 from peg_core.encoding.spectral.eigenpairs import Eigenpairs, residual_limits
 from peg_core.encoding.spectral.normalised_operator import (
     NormalisedOperator,
     rayleigh_quotients,
     sorted_eigenpairs,
 )
+from peg_core.encoding.spectral.solve_limits import CLUSTER_WIDTH, cluster_limits, is_large
 from peg_core.graph.graph_store import FloatArray
 
 Array = npt.NDArray[np.float64]
@@ -35,6 +38,7 @@ def solve_krylov_schur(
     wanted: int,
     extra: int,
     tolerance: float,
+    budget: int,
     stream: np.random.Generator,
 ) -> Eigenpairs:
     """The smallest non-zero eigenvalues of L, from random vectors.
@@ -44,12 +48,19 @@ def solve_krylov_schur(
         wanted: Eigenpairs that must reach the tolerance.
         extra: Further eigenpairs, accurate enough to know their eigenvalues.
         tolerance: Largest ``||L u - lambda u||``.
+        budget: Products with the adjacency after which no restart follows.
         stream: Draws the probes and the first block.
     """
     count = wanted + extra
     limits = residual_limits(wanted=wanted, extra=extra, tolerance=tolerance)
     density = estimate_density(operator, stream)
     number = OVERSAMPLING * count
+    target = Target(limits, budget)
+    if is_large(operator.num_nodes):
+        cluster = find_cluster(density, number, 2 * count + 2 * BLOCK_WIDTH, tolerance)
+        if cluster is not None:
+            number, floor = cluster
+            target = replace(target, floor=floor, tolerance=tolerance)
     # measured: the residual stagnates at about 1/50 of this
     precision = float(np.finfo(operator.dtype).eps) / tolerance / 8
     while True:
@@ -60,24 +71,84 @@ def solve_krylov_schur(
             capacity=min(2 * count + 2 * BLOCK_WIDTH, operator.num_nodes - 1 - BLOCK_WIDTH),
             stream=stream,
         )
-        if _iterate(basis, chebyshev, limits) or number > operator.num_nodes:
+        if _iterate(basis, chebyshev, target) or number > operator.num_nodes:
             break
         number *= 2
     return sorted_eigenpairs(operator, basis.columns[:, :count], solver="krylov_schur")
 
 
-def _iterate(basis: KrylovBasis, chebyshev: ChebyshevFilter, limits: Array) -> bool:
+@dataclass(frozen=True)
+class Target:
+    """When to stop.
+
+    Args:
+        limits: Residuals to reach, [count].
+        budget: Products with the adjacency after which no restart follows.
+        floor: With p in a cluster, an eigenvalue of N that more than ``count`` exceed.
+        tolerance: With p in a cluster, the one of the wanted eigenpairs.
+    """
+
+    limits: Array
+    budget: int
+    floor: float = -1.0
+    tolerance: float | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.limits)
+
+    def excess(self, values: Array, residuals: Array) -> float:
+        """The worst residual in units of its limit.
+
+        An iteration that has found fewer copies of an eigenvalue than there are is not done,
+        however small the residuals.
+        """
+        if self.tolerance is None:
+            return float((residuals / self.limits).max())
+        if 1 - values.max() < self.floor:
+            return np.inf
+        return float((residuals / cluster_limits(self.limits, values, self.tolerance)).max())
+
+
+def find_cluster(
+    density: DensityOfStates, number: float, capacity: int, tolerance: float
+) -> tuple[float, float] | None:
+    """How many eigenvalues to enlarge where p lies among more equal ones than fit the basis.
+
+    A filter that cuts through a cluster separates nothing; one that cuts below enlarges all
+    of it alike, and any of its vectors will do.
+
+    Args:
+        density: Where the eigenvalues of N lie.
+        number: Eigenvalues that would be enlarged otherwise.
+        capacity: Columns of the basis.
+        tolerance: Of the wanted eigenpairs.
+
+    Returns:
+        The number, and an eigenvalue of N that all of the cluster exceed; None without one.
+    """
+    width = CLUSTER_WIDTH * tolerance
+    floor = density.value_at(number) - width
+    if density.value_at(number + capacity) < floor:
+        return None
+    while density.value_at(number) >= floor and number < density.total:
+        number *= 2
+    return number, floor
+
+
+def _iterate(basis: KrylovBasis, chebyshev: ChebyshevFilter, target: Target) -> bool:
     """Extend and restart; False when the filter does not enlarge enough eigenvalues."""
-    count = len(limits)
+    count = target.count
     best, stalled = np.inf, 0
     for _ in range(MOST_RESTARTS):
-        basis.fill(chebyshev, limits)
+        basis.fill(chebyshev, target.limits)
         values, _ = basis.restart(min(count + BLOCK_WIDTH, basis.size - BLOCK_WIDTH))
+        spent = basis.operator.applications >= target.budget
         if values[count - 1] < ENLARGED:
-            return False
-        _, residuals = rayleigh_quotients(basis.operator, basis.columns[:, :count])
-        worst = float((residuals / limits).max())
-        if worst <= 1:
+            return spent
+        found, residuals = rayleigh_quotients(basis.operator, basis.columns[:, :count])
+        worst = target.excess(found, residuals)
+        if worst <= 1 or spent:
             return True
         stalled = 0 if worst < 0.8 * best else stalled + 1
         best = min(best, worst)

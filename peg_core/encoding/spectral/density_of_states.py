@@ -46,6 +46,11 @@ class DensityOfStates:
         """The largest Ritz value seen: the spectrum without the null vector ends near it."""
         return float(self.nodes.max())
 
+    @property
+    def total(self) -> float:
+        """Eigenvalues that the counts see, about all."""
+        return float(self.counts[:, -1].mean())
+
     def value_at(self, number: float) -> float:
         """An eigenvalue with at least about ``number`` eigenvalues above it.
 

@@ -15,6 +15,11 @@ from peg_core.encoding.spectral.block_krylov_schur import solve_krylov_schur
 from peg_core.encoding.spectral.chebyshev_subspace import solve_chebyshev
 from peg_core.encoding.spectral.eigenpairs import Eigenpairs
 from peg_core.encoding.spectral.normalised_operator import NormalisedOperator
+from peg_core.encoding.spectral.solve_limits import (
+    application_budget,
+    cluster_limits,
+    is_large,
+)
 from peg_core.encoding.spectral.subspace_refinement import refine_subspace
 from peg_core.graph.graph_store import FloatArray, GraphStore
 from peg_core.kernels.thread_spans import one_blas_thread
@@ -88,13 +93,31 @@ def _iterate_to_tolerance(
     stream: np.random.Generator,
     start: FloatArray | None,
 ) -> Eigenpairs:
-    """In float32 where that is enough, else in float64."""
-    pairs = _iterate(NormalisedOperator(graph, kind), wanted, extra, options, stream, start)
-    if kind is np.float32 and float(pairs.residuals[:wanted].max()) > options.tolerance:
+    """In float32 where that is enough, else in float64 with what is left of the budget."""
+    budget = application_budget(graph.num_nodes, wanted + extra)
+    operator = NormalisedOperator(graph, kind)
+    pairs = _iterate(operator, wanted, extra, options, budget, stream, start)
+    if kind is np.float64 or _is_accepted(pairs, wanted, options.tolerance):
+        return pairs
+    if is_large(graph.num_nodes):
+        budget -= pairs.applications
+    if budget > 0:
         logger.info("float32 ended at a residual of %.1e: float64", pairs.residuals.max())
         again = replace(options, solver="krylov_schur")
-        pairs = _iterate(NormalisedOperator(graph, np.float64), wanted, extra, again, stream, None)
+        operator = NormalisedOperator(graph, np.float64)
+        later = _iterate(operator, wanted, extra, again, budget, stream, None)
+        if is_large(graph.num_nodes) and later.residuals.max() > pairs.residuals.max():
+            later = replace(pairs, applications=pairs.applications + later.applications)
+        return later
     return pairs
+
+
+def _is_accepted(pairs: Eigenpairs, wanted: int, tolerance: float) -> bool:
+    """Whether float64 would not do better."""
+    limits = np.full(wanted, tolerance)
+    if is_large(len(pairs.vectors)):
+        limits = cluster_limits(limits, pairs.values[:wanted], tolerance)
+    return bool((pairs.residuals[:wanted] <= limits).all())
 
 
 def _iterate(
@@ -102,6 +125,7 @@ def _iterate(
     wanted: int,
     extra: int,
     options: SolverOptions,
+    budget: int,
     stream: np.random.Generator,
     start: FloatArray | None,
 ) -> Eigenpairs:
@@ -114,7 +138,9 @@ def _iterate(
             return pairs
         logger.info("no gap after %d eigenvalues: the start does not help", wanted)
     solve = solve_chebyshev if options.solver == "chebyshev" else solve_krylov_schur
-    return solve(operator, wanted=wanted, extra=extra, tolerance=tolerance, stream=stream)
+    return solve(
+        operator, wanted=wanted, extra=extra, tolerance=tolerance, budget=budget, stream=stream
+    )
 
 
 def solve_dense(graph: GraphStore, *, count: int) -> Eigenpairs:

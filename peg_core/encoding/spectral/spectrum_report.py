@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from peg_core.encoding.spectral.eigengap import gap_report
+from peg_core.encoding.spectral.solve_limits import cluster_limits
 from peg_core.encoding.spectral.spectrum import Spectrum
 
 SAME_EIGENVALUE = 1e-9
@@ -47,19 +50,30 @@ def _warnings(
             f"the graph has {spectrum.filled} usable eigenvectors, {spectrum.dimensions} were "
             "asked for: the other columns are zero; lower `dimensions`"
         )
-    if largest > tolerance:
-        found.append(
-            f"the largest residual is {largest:.1e}, above the tolerance of {tolerance:.1e}; "
-            "raise `tolerance`, or try solver 'arpack'"
-        )
     # eigenvalues closer than their residual cannot be told apart
-    if gap["gap"] is not None and gap["gap"] <= max(spectrum.residuals[-1], SAME_EIGENVALUE):
+    same = gap["gap"] is not None and gap["gap"] <= max(spectrum.residuals[-1], SAME_EIGENVALUE)
+    in_cluster = same and _above_in_cluster_alone(spectrum, tolerance)
+    if largest > tolerance and not in_cluster:
+        found.append(
+            f"the largest residual is {largest:.1e}, above the tolerance of {tolerance:.1e}: the "
+            "solver spent its budget or stopped gaining; the result is used as it is; lower "
+            "`dimensions`, set it to 'auto', or raise `tolerance`"
+        )
+    if same:
         found.append(
             f"lambda_p and lambda_p+1 are {gap['gap']:.1e} apart: the cut at {spectrum.filled} "
-            "splits an eigenspace, so which vectors are kept is a matter of chance; "
-            f"{_better_cut(gap)}"
+            "splits an eigenspace, so which vectors are kept is a matter of chance "
+            f"(largest residual {largest:.1e}); {_better_cut(gap)}"
         )
     return found
+
+
+def _above_in_cluster_alone(spectrum: Spectrum, tolerance: float) -> bool:
+    """Whether residuals above the tolerance only mix eigenvectors of the cluster at the cut."""
+    limits = cluster_limits(
+        np.full(spectrum.filled, tolerance), spectrum.eigenvalues[: spectrum.filled], tolerance
+    )
+    return bool((spectrum.residuals <= limits).all())
 
 
 def _better_cut(gap: dict[str, Any]) -> str:

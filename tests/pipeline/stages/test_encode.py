@@ -86,3 +86,22 @@ def test_encodings_are_the_same_as_with_graphs_in_memory(
             np.load(tmp_path / "kept" / file), np.load(tmp_path / "held" / file)
         )
     assert not (tmp_path / "kept" / "work").exists()
+
+
+def test_what_all_graphs_warn_about_is_said_once_with_a_count(tmp_path):
+    """Folds differ in the numbers of a warning, not in what it says."""
+    reports = [
+        {"warnings": ["the gap is 1.5e-05: a cut; larger gaps follow 2, 30 dimensions", "odd"]},
+        {"warnings": ["the gap is 7e-06: a cut; no number of dimensions has a gap"]},
+        {"warnings": ["the gap is 0.2: a cut; larger gaps follow 9 dimensions"]},
+    ]
+    requests = [
+        encode.EncodeRequest("le", {}, 0, ArtifactRef.of_folder(tmp_path, Positions), fold=fold)
+        for fold in (-1, 0, 1)
+    ]
+    results = [{"report": report, "leaks": {}, "edges": 1} for report in reports]
+    assert encode.warnings_once(requests, results) == [
+        "encoding-0-all: the gap is 1.5e-05: a cut; larger gaps follow 2, 30 dimensions "
+        "(3 of 3 graphs)",
+        "encoding-0-all: odd (1 of 3 graphs)",
+    ]

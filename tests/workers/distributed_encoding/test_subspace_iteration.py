@@ -15,8 +15,10 @@ from tests.workers.distributed_encoding.conftest import (
     communities,
     dense_eigenpairs,
     encode_eigenmaps,
+    laplacian,
     largest_sine,
 )
+from workers.distributed_encoding import subspace_iteration
 from workers.distributed_encoding.subspace_iteration import IterationState
 
 pytestmark = pytest.mark.ray
@@ -123,3 +125,16 @@ def test_a_state_of_an_earlier_version_is_read(tmp_path):
     assert dataclasses.replace(found, ritz_values=tuple(found.ritz_values)) == dataclasses.replace(
         state, values=found.values, residuals=found.residuals
     )
+
+
+def test_a_spent_budget_ends_the_iteration_with_what_was_reached(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(subspace_iteration, "application_budget", lambda *_: 1)
+    graph = communities()
+    positions, result = encode_eigenmaps(graph, tmp_path, **REFERENCE)
+    report = result["report"]
+    assert report["largest_residual"] > report["tolerance"]
+    assert any(f"{report['largest_residual']:.1e}" in text for text in report["warnings"])
+    found = np.linalg.qr(positions.astype(np.float64))[0]
+    matrix = laplacian(graph)
+    ritz = np.linalg.eigvalsh(found.T @ matrix @ found)
+    np.testing.assert_allclose(report["eigenvalues"][:7], ritz, atol=1e-4)
