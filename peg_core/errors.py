@@ -161,11 +161,14 @@ class DiskFull(PegError):
     """No room for a file."""
 
     @classmethod
-    def to_be(cls, folder: object, *, free: int, needed: int) -> Self:
+    def to_be(
+        cls, folder: object, *, free: int, needed: int, largest: str, remedy: str | None
+    ) -> Self:
+        smaller = f"; for less of stage {largest}, the largest, {remedy}" if remedy else ""
         return cls(
-            f"{folder} has {free / 1e9:,.1f} GB free, this run will write at least "
+            f"{folder} has {free / 1e9:,.1f} GB free, this run will write about "
             f"{needed / 1e9:,.1f} GB there; free some space, for example with `peg gc`, or set "
-            "`store` to a larger disk"
+            f"`store` to a larger disk{smaller}; `peg run --anyway` starts it all the same"
         )
 
     @classmethod

@@ -34,7 +34,10 @@ def config() -> None:
     multiple=True,
     help="Override one value, for example train.epochs=5. May be given several times.",
 )
-def show(config_file: Path, overrides: tuple[str, ...]) -> None:
+@click.option(
+    "--resolved", is_flag=True, help="With what `auto` means for the graph that it names."
+)
+def show(config_file: Path, overrides: tuple[str, ...], resolved: bool) -> None:
     """Check CONFIG and print it with all defaults filled in.
 
     Nothing is started. Every mistake is listed with its line; the exit code is then 2.
@@ -46,14 +49,24 @@ def show(config_file: Path, overrides: tuple[str, ...]) -> None:
       peg config show configs/quickstart.yaml --set train.epochs=5
       peg config show configs/quickstart.yaml --set encodings.0.dimensions=64
       peg config show configs/quickstart.yaml --set 'evaluate.hits=[10, 20]'
-    Kept beside the results:
-      peg config show configs/quickstart.yaml > resolved.yaml
+    Kept beside the results, with the values that `auto` became; reasons are comments:
+      peg config show configs/quickstart.yaml --resolved > resolved.yaml
 
     Values may use the environment: ${NAME}, or ${NAME:-default} when it may be unset.
     In quotes the result is text, without them it may be a number. A literal ${ is
     written $${.
     """
-    click.echo(dump_config(load_config(config_file, overrides)), nl=False)
+    loaded = load_config(config_file, overrides)
+    if not resolved:
+        click.echo(dump_config(loaded), nl=False)
+        return
+    from pipeline.run.sizing.graph_extent import resolve_here
+    from pipeline.store.local_store import open_store
+
+    found, choices = resolve_here(loaded, open_store(loaded.store))
+    click.echo(dump_config(found), nl=False)
+    for choice in choices:
+        click.echo(f"# {choice.key}: {choice.value}, {choice.reason}")
 
 
 @config.command()

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from peg_core.errors import InputError
 from pipeline.cli.run_options import config_argument, force_option, from_option, set_option
 from pipeline.config.loading import load_config
+from pipeline.report.formats import format_seconds
 from pipeline.run.plan import Action, Step, forced_stages
 from pipeline.run.progress import show
+from pipeline.run.sizing.automatic import Choice
+from pipeline.run.sizing.estimate import Estimate
 from pipeline.store.local_store import AnyStore, open_store
 
 
@@ -20,32 +26,75 @@ from pipeline.store.local_store import AnyStore, open_store
 @set_option
 @from_option
 @force_option
-def plan(config: Path, overrides: tuple[str, ...], start_from: str | None, force: tuple[str, ...]
-) -> None:  # fmt: skip
-    """Show what `peg run` would do, and why; nothing is started.
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON, for programs.")
+def plan(
+    config: Path,
+    overrides: tuple[str, ...],
+    start_from: str | None,
+    force: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Show what `peg run` would do, why, and about what it would take; nothing is started.
+
+    Seconds go by what earlier runs of this store took, else by a slow machine; memory is that of
+    the largest task. What `auto` became is listed with its reason.
 
     The inputs of the stages that would run are looked at too: what files and schemas tell is told
     here, with exit code 1 where a run would be refused.
     """
-    from pipeline.run.input_check import check_inputs
     from pipeline.run.runner import plan_run
-    from pipeline.run.space_check import require_space
+    from pipeline.run.sizing.expectation import estimate_run
+    from pipeline.run.sizing.space_check import require_space
     from pipeline.stages import STAGES
 
     loaded = load_config(config, overrides)
     forced = forced_stages(list(STAGES), start_from=start_from, force=force)
-    table = Table("stage", "action", "fingerprint", "why", box=None)
     steps = plan_run(loaded, forced=forced)
+    try:
+        expected = estimate_run(loaded, open_store(loaded.store), steps)
+    except InputError:
+        if not as_json:
+            Console(highlight=False).print(_plan_table(steps, {}))
+        raise
+    if as_json:
+        click.echo(json.dumps(expected.as_dict(steps), indent=2))
+    else:
+        console = Console(highlight=False)
+        console.print(_plan_table(steps, expected.by_stage))
+        console.print(f"\nin all about {_cost_text(expected.total)}")
+        if expected.choices:
+            console.print(_choices_table(expected.choices))
+    require_space(loaded, steps, expected.by_stage)
+
+
+def _plan_table(steps: Sequence[Step], found: Mapping[str, Estimate]) -> Table:
+    table = Table("stage", "action", "fingerprint", "why", box=None)
+    if any(step.action is Action.RUN for step in steps) and found:
+        table.add_column("about")
     for step in steps:
         colour = "yellow" if step.action is Action.RUN else "green"
-        table.add_row(
+        about = _cost_text(found[step.stage.name]) if step.stage.name in found else ""
+        row = (
             step.stage.name,
             f"[{colour}]{step.action.value}[/{colour}]",
             step.fingerprint,
             step.reason,
+            about if step.action is Action.RUN else "",
         )
-    Console(highlight=False).print(table)
-    require_space(loaded.store, check_inputs(loaded, steps))
+        table.add_row(*row[: len(table.columns)])
+    return table
+
+
+def _cost_text(estimate: Estimate) -> str:
+    memory, disk = estimate.task_memory_bytes / 1e9, estimate.disk_bytes / 1e9
+    return f"{format_seconds(estimate.seconds)}, {memory:.1f} GB memory, {disk:.2f} GB disk"
+
+
+def _choices_table(choices: Sequence[Choice]) -> Table:
+    table = Table("automatic", "value", "because", box=None)
+    for choice in choices:
+        table.add_row(choice.key, str(choice.value), choice.reason)
+    return table
 
 
 @click.command()

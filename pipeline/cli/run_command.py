@@ -49,6 +49,7 @@ SHORT = {"average_precision": "ap"}
 @force_option
 @verify_option
 @click.option("--refresh", is_flag=True, help="Keep the trained model, encode and score again.")
+@click.option("--anyway", is_flag=True, help="Start although it does not seem to fit.")
 @click.option("--events", is_flag=True, help="Print the run's log, JSON lines, instead of bars.")
 def run(
     config: Path,
@@ -58,6 +59,7 @@ def run(
     force: tuple[str, ...],
     verify: str | None,
     refresh: bool,
+    anyway: bool,
     events: bool,
 ) -> None:
     """Run the pipeline of the file CONFIG.
@@ -84,15 +86,17 @@ def run(
     if refresh:
         if forced:
             raise ConfigError("--refresh decides itself what runs; leave --from and --force out")
-        _refresh(console, config, loaded, events=events)
+        _refresh(console, config, loaded, events=events, anyway=anyway)
         return
     series, together = RunSeries.of(loaded), None
     with RunDisplay(Console(quiet=True) if events else console) as display:
         sink = sys.stdout if events else None
         if series is not None:
-            manifests, together = run_series(series, display, forced=forced, events=sink)
+            manifests, together = run_series(
+                series, display, forced=forced, events=sink, anyway=anyway
+            )
         else:
-            manifests = run_pipeline(loaded, display, forced=forced, events=sink)
+            manifests = run_pipeline(loaded, display, forced=forced, events=sink, anyway=anyway)
     _print_results(console, config, open_store(loaded.store), manifests)
     if series is not None and together is not None:
         _print_series(console, series, together)
@@ -115,13 +119,15 @@ def _print_series(console: Console, series: RunSeries, together: pl.DataFrame) -
         )
 
 
-def _refresh(console: Console, file: Path, config: PipelineConfig, *, events: bool) -> None:
+def _refresh(
+    console: Console, file: Path, config: PipelineConfig, *, events: bool, anyway: bool
+) -> None:
     """Score the grown graph with the model there is, and show what moved."""
     from pipeline.cli.display.refresh_display import drift_table
     from pipeline.run.refresh import run_refresh
 
     with RunDisplay(Console(quiet=True) if events else console) as display:
-        done = run_refresh(config, display, events=sys.stdout if events else None)
+        done = run_refresh(config, display, events=sys.stdout if events else None, anyway=anyway)
     store = open_store(config.store)
     console.print()
     if done.drift is None:

@@ -145,7 +145,7 @@ class OrAuto:
 Bytes = Annotated[int, BeforeValidator(as_bytes), Field(gt=0, le=10**15)]
 Ratio = Annotated[float, Field(gt=0, lt=1)]
 Count = Annotated[int, Field(ge=1, le=MOST)]
-# `auto` is chosen by the size of the graph: pipeline/run/automatic.py.
+# `auto` is chosen by the size of the graph: pipeline/run/sizing/automatic.py.
 AutoCount = Annotated[int | Auto, OrAuto(Count)]
 AutoCountOrNone = Annotated[int | Auto | None, OrAuto(Count | None)]
 Width = Annotated[int, Field(ge=1, le=65_536)]

@@ -35,6 +35,7 @@ SCHEMA: dict[str, Any] = {
     "action": pl.String,
     "fingerprint": pl.String,
     "stage_seconds": pl.Float64,
+    "work": pl.Float64,
     **{name: pl.Float64 if name == "rows_per_second" else pl.Int64 for name in METRIC_NAMES},
 }
 logger = logging.getLogger(__name__)
@@ -49,15 +50,19 @@ class RunHistory:
         self._started, self._clock = datetime.now(UTC), time.monotonic()
         self._stages: list[dict[str, Any]] = []
 
-    def add(self, manifest: Manifest, action: str) -> None:
-        """A stage is done, by this run or an earlier one."""
+    def add(self, manifest: Manifest, action: str, work: float = 0.0) -> None:
+        """A stage is done, by this run or an earlier one.
+
+        Args:
+            work: What it was estimated to have to do, see :mod:`pipeline.run.sizing.estimate`.
+        """
         row: dict[str, Any] = {
             "stage": manifest.identity.stage,
             "action": action,
             "fingerprint": manifest.fingerprint,
         }
         if action == "run":
-            row |= {"stage_seconds": manifest.seconds, **manifest.metrics}
+            row |= {"stage_seconds": manifest.seconds, "work": work, **manifest.metrics}
         self._stages.append(row)
 
     def write(self, outcome: str, error: str | None = None) -> None:

@@ -11,12 +11,12 @@ from peg_core.artifacts.trained_model import Training
 from peg_core.errors import ConfigError, InputError
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import RefreshConfig
-from pipeline.run.automatic import resolve
-from pipeline.run.graph_extent import counted_extent
 from pipeline.run.plan import Step, differences, make_plan
 from pipeline.run.progress import RunDisplay
 from pipeline.run.refresh_stages import Baseline, Earlier, RefreshStages
 from pipeline.run.runner import lookups, run_pipeline, run_plan
+from pipeline.run.sizing.automatic import resolve
+from pipeline.run.sizing.graph_extent import counted_extent
 from pipeline.stages import STAGES
 from pipeline.store.local_store import AnyStore, open_store
 
@@ -45,12 +45,18 @@ class Refresh:
 
 
 def run_refresh(
-    config: PipelineConfig, display: RunDisplay, *, events: TextIO | None = None
+    config: PipelineConfig,
+    display: RunDisplay,
+    *,
+    events: TextIO | None = None,
+    anyway: bool = False,
 ) -> Refresh:
     """Score the grown graph with the trained model, measure drift, and train if it is too large."""
     _require_scorable(config)
     trained = as_trained(open_store(config.store), config)
-    manifests = run_plan(trained, display, lambda: plan_refresh(config), events=events)
+    manifests = run_plan(
+        trained, display, lambda: plan_refresh(config), events=events, anyway=anyway
+    )
     measured = manifests.get("drift")
     drift = measured.details if measured is not None else None
     passed = limits_passed(drift, config.refresh) if drift is not None else []
@@ -58,7 +64,7 @@ def run_refresh(
         display.warn(reason)
     retrain = bool(passed) and config.refresh.retrain == "auto"
     if retrain:
-        manifests = run_pipeline(config, display, events=events)
+        manifests = run_pipeline(config, display, events=events, anyway=anyway)
     return Refresh(manifests, drift, passed, retrain)
 
 

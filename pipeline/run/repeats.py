@@ -51,6 +51,7 @@ def run_series(
     *,
     forced: Collection[str] = (),
     events: TextIO | None = None,
+    anyway: bool = False,
 ) -> tuple[dict[str, Manifest], pl.DataFrame]:
     """Run one after the other.
 
@@ -64,7 +65,9 @@ def run_series(
     try:
         for number, config in enumerate(configs):
             display.console.print(f"{series.noun} {number + 1} of {len(configs)}")
-            manifests = run_pipeline(config, display, forced=forced, cluster=cluster, events=events)
+            manifests = run_pipeline(
+                config, display, forced=forced, cluster=cluster, events=events, anyway=anyway
+            )
             rows += _rows({series.noun: number}, evaluation_tables(manifests))
     finally:
         cluster.close()

@@ -9,13 +9,13 @@ from typing import Any, TextIO
 from peg_core.artifacts.manifest import Manifest
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.artifact_guard import ArtifactGuard
-from pipeline.run.graph_extent import resolve_here
 from pipeline.run.history import recorded
-from pipeline.run.input_check import check_inputs
 from pipeline.run.plan import Action, Step, make_plan, needed_stages
 from pipeline.run.progress import RunDisplay
 from pipeline.run.run_log import open_run_log
-from pipeline.run.space_check import require_space
+from pipeline.run.sizing.expectation import estimate_run
+from pipeline.run.sizing.graph_extent import resolve_here
+from pipeline.run.sizing.space_check import require_space
 from pipeline.run.stage import no_comment
 from pipeline.run.stage_inputs import StageInputs
 from pipeline.run.stage_runner import StageRunner
@@ -44,6 +44,7 @@ def run_pipeline(
     target: str | None = None,
     only: Collection[str] | None = None,
     events: TextIO | None = None,
+    anyway: bool = False,
 ) -> dict[str, Manifest]:
     """Run what the plan asks for; returns the manifests of all stages.
 
@@ -55,12 +56,13 @@ def run_pipeline(
         target: Run this stage and what it needs, and nothing else.
         only: Run these stages alone; what they need exists.
         events: Gets the lines of the run's log too.
+        anyway: Start although it does not seem to fit.
     """
 
     def plan() -> list[Step]:
         return plan_run(config, forced=forced, target=target)
 
-    return run_plan(config, display, plan, cluster=cluster, only=only, events=events)
+    return run_plan(config, display, plan, cluster=cluster, only=only, events=events, anyway=anyway)
 
 
 def run_plan(
@@ -71,12 +73,15 @@ def run_plan(
     cluster: Cluster | None = None,
     only: Collection[str] | None = None,
     events: TextIO | None = None,
+    anyway: bool = False,
 ) -> dict[str, Manifest]:
     """Run what ``plan`` asks for, as :func:`run_pipeline` does."""
     store = open_store(config.store)
     # bad input is told before anything is written
     steps = [step for step in plan() if only is None or step.stage.name in only]
-    require_space(config.store, check_inputs(config, steps))
+    expected = estimate_run(config, store, steps)
+    if not anyway:
+        require_space(config, steps, expected.by_stage)
     own = cluster is None
     cluster = cluster or open_cluster(config)
     manifests: dict[str, Manifest] = {}
@@ -106,11 +111,12 @@ def run_plan(
                         previous=_previous(step, store, guard),
                     )
                 assert found is not None
-                history.add(found, step.action.value)
+                history.add(found, step.action.value, expected.work_done(found))
                 manifests[step.stage.name] = found
                 store.point_current(step.stage.name, step.fingerprint)
                 if step.stage is STAGES["ingest"]:
                     runner = replace(runner, config=resolve_here(config, store)[0])
+                    expected = estimate_run(config, store, plan())
         finally:
             if own:
                 cluster.close()

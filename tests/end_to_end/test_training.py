@@ -104,17 +104,20 @@ def test_workers_with_a_gpu_each_train_on_as_many_gpus(small_config, tmp_path):
     assert "trained on CPUs although `cluster.gpus_per_worker` is 1" in train["warnings"][0]
 
 
+@pytest.mark.parametrize(
+    "more", [{"checkpoint_steps": 2}, {"links": 1500, "validate_links": 130, "patience": 50}]
+)
 def test_a_training_killed_within_an_epoch_goes_on_at_its_step(
-    cluster, small_config, small_pipeline, start_peg, ray_address, display
+    more, cluster, small_config, small_pipeline, start_peg, ray_address, display
 ):
-    config = with_training(small_pipeline, **SAMPLED, checkpoint_steps=2)
+    config = with_training(small_pipeline, **SAMPLED, **more)
     run_pipeline(config, display)
     expected = weights_of(config)
     store = Path(config.store)
     shutil.rmtree(store / "train")
     (store / "current" / "train").unlink()
     settings = yaml.safe_load(small_config.read_text())
-    settings["train"] |= {**SAMPLED, "checkpoint_steps": 2}
+    settings["train"] |= {**SAMPLED, **more}
     settings.pop("score")
     small_config.write_text(yaml.safe_dump(settings))
     process = start_peg("run", small_config, "--set", f"cluster.address={ray_address}")
@@ -128,6 +131,9 @@ def test_a_training_killed_within_an_epoch_goes_on_at_its_step(
     found = weights_of(config)
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value)
+    if "links" in more:
+        history = pl.read_parquet(store / "current/train/epochs.parquet")
+        assert (history["epoch"] % 1 > 0).any()  # it was validated within epochs
 
 
 def test_several_splits_are_summed_up(cluster, small_pipeline, display):

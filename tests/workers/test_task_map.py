@@ -59,6 +59,13 @@ def threads() -> dict:
     return {"torch": torch.get_num_threads(), "numba": numba.get_num_threads()}
 
 
+def threads_there(value: int) -> dict:
+    import numba  # in the task's process
+
+    del value
+    return {"numba": numba.get_num_threads(), "environment": os.environ["OMP_NUM_THREADS"]}
+
+
 def sleep_long(folder: str) -> dict:
     Path(folder, "started").touch()
     time.sleep(60)
@@ -198,3 +205,11 @@ def wait_until_idle() -> None:
             return
         time.sleep(0.05)
     raise AssertionError("a cancelled task still holds its CPU")
+
+
+def test_a_task_with_more_cpus_has_as_many_threads_but_no_more_than_a_machine(cluster, tmp_path):
+    """The machine of these tests has three CPUs, as Ray counts."""
+    for cpus, expected in ((None, 1), (2, 2), (50, 3)):
+        tasks = TaskMap(cluster, tmp_path / str(cpus))
+        (found,) = tasks.map(threads_there, [Shard("one", {"value": 0})], cpus=cpus)
+        assert found == {"numba": expected, "environment": str(expected)}

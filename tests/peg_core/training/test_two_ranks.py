@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from peg_core.training import validation_share
 from peg_core.training.link_schedule import Share
 from tests.peg_core.training.small_training import build_trainer, write_split
-from tests.peg_core.training.two_ranks import CHUNK, SCENARIOS
+from tests.peg_core.training.two_ranks import BUDGET, CHUNK, SCENARIOS
 
 pytestmark = pytest.mark.slow
 every_scenario = pytest.mark.parametrize("name", SCENARIOS)
@@ -50,6 +50,10 @@ def trained(tmp_path_factory):
         facts = json.loads(Path(f"{stem}.json").read_text())
         return load_file(f"{stem}.safetensors"), facts
 
+    def by_links(rank):
+        return json.loads((store / f"by-links-{rank}.json").read_text())
+
+    of.by_links = by_links
     return split, of
 
 
@@ -121,3 +125,18 @@ def test_shared_validation_finds_what_one_process_finds(trained, name, monkeypat
     monkeypatch.setattr(validation_share, "CHUNK", CHUNK)  # samples are drawn chunk by chunk
     metrics = alone.validate()
     assert metrics == pytest.approx({key: facts["found"][key] for key in metrics}, abs=1e-6)
+
+
+def test_both_ranks_validate_and_stop_at_the_same_steps(trained):
+    """Where one process would: by the links of all of them, also within an epoch."""
+    split, of = trained
+    first, second = of.by_links(0), of.by_links(1)
+    assert first["steps"] == second["steps"]
+    assert [row["valid_auc"] for row in first["history"]] == [
+        row["valid_auc"] for row in second["history"]
+    ]
+    links = split.train_graph().num_edges
+    seen = [round(row["epoch"] * links) for row in first["history"]]
+    assert len(seen) == BUDGET["links"] // BUDGET["validate_links"]
+    for number, count in enumerate(seen, start=1):
+        assert 100 * number <= count < 100 * (number + 1)

@@ -17,12 +17,16 @@ from torch.nn.parallel import DistributedDataParallel
 from peg_core.kernels.compiled_loops import compiled_loops
 from peg_core.splits.split_store import SplitStore
 from peg_core.training import validation_share
+from peg_core.training.checkpoint import TrainingState
+from peg_core.training.course import Course, follow
 from peg_core.training.link_schedule import Share
+from peg_core.training.settings import Optimisation
 from tests.peg_core.training.small_training import build_trainer
 
 # Few enough pairs for both ranks to have some of them.
 CHUNK = 4
 SAMPLED = {"fan_outs": (5, 5), "batch_size": 60}
+BUDGET = {"links": 500, "validate_links": 100, "patience": 50, "average": 0.9}
 SCENARIOS = {
     "full": {},
     "accumulate": {**SAMPLED, "accumulate": 3},  # the epoch ends with steps that are not three
@@ -47,6 +51,19 @@ def train(split, share, options):
     return trainer, {"loss": trainer.run_epoch(0), **trainer.validate()}, len(exchanges)
 
 
+def by_links(split, share):
+    """A training by a budget of links; returns what each validation found, and the steps taken."""
+    wanted = Optimisation(**BUDGET)
+    trainer = build_trainer(
+        split, 4, share=share, wrap=DistributedDataParallel, **SAMPLED, **BUDGET
+    )
+    state = TrainingState()
+    steps = [
+        moved.step for moved in follow(Course(trainer.source.schedule, wanted), trainer, state)
+    ]
+    return {"history": state.history, "steps": steps}
+
+
 def main(folder, store, rank):
     torch.set_num_threads(1)
     validation_share.CHUNK = CHUNK
@@ -61,6 +78,8 @@ def main(folder, store, rank):
             save_file(trainer.average.weights(), store / f"{stem}.safetensors")
             facts = {"found": found, "exchanges": exchanges}
             (store / f"{stem}.json").write_text(json.dumps(facts))
+    facts = by_links(SplitStore(folder), Share(rank, 2))
+    (store / f"by-links-{rank}.json").write_text(json.dumps(facts))
     # torch may wait for itself when a distributed module outlives its group
     del trainer
     gc.collect()

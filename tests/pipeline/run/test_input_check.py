@@ -1,6 +1,5 @@
 """What is wrong with a table is told before the first stage, by all commands that start it."""
 
-from collections import namedtuple
 from pathlib import Path
 
 import polars as pl
@@ -10,15 +9,12 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from peg_core.errors import DiskFull, InputError
+from peg_core.errors import InputError
 from pipeline.cli.plan_command import plan
 from pipeline.cli.submit_command import submit
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.input_check import check_from_here, check_inputs
 from pipeline.run.runner import plan_run, run_pipeline
-from pipeline.run.space_check import BYTES_PER_EDGE_ROW, least_bytes, require_space
-
-Usage = namedtuple("Usage", "free")
 
 
 def changed(config, **sections):
@@ -195,16 +191,3 @@ def test_every_file_of_a_folder_is_looked_at(small_pipeline, tmp_path):
     config = changed(small_pipeline, score={"candidates": str(folder)})
     with pytest.raises(InputError, match=r"37.parquet has no column 'dst'"):
         check_inputs(config, plan_run(config))
-
-
-def test_a_disk_that_cannot_hold_graph_and_scores_is_told_of(small_pipeline, monkeypatch, display):
-    checked = check_inputs(small_pipeline, plan_run(small_pipeline))
-    rows = len(pl.read_parquet(small_pipeline.graph.edges))
-    needed = least_bytes(checked)
-    assert needed > BYTES_PER_EDGE_ROW * rows
-    monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(needed))
-    require_space(small_pipeline.store, checked)
-    monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(needed - 1))
-    with pytest.raises(DiskFull, match=r"free, this run will write at least .* `peg gc`"):
-        run_pipeline(small_pipeline, display)
-    assert not Path(small_pipeline.store).exists()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.config.pipeline_config import PipelineConfig
-from pipeline.run.automatic import GraphExtent, resolve
+from pipeline.run.sizing.automatic import GraphExtent, resolve
 from pipeline.stages import STAGES
 
 BASE = {"name": "a", "store": "s", "graph": {"edges": "e.parquet"}}

@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from pipeline.config.data_sections import GraphConfig
-from pipeline.run.automatic import GraphExtent
-from pipeline.run.graph_extent import table_extent
+from pipeline.run.sizing.automatic import GraphExtent
+from pipeline.run.sizing.graph_extent import table_extent
 
 
 @pytest.fixture

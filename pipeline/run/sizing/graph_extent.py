@@ -8,8 +8,8 @@ from peg_core.artifacts.manifest import Manifest
 from peg_core.graph.edge_table import find_parquet_files, open_parquet
 from pipeline.config.data_sections import GraphConfig
 from pipeline.config.pipeline_config import PipelineConfig
-from pipeline.run.automatic import Choice, GraphExtent, resolve
 from pipeline.run.plan import make_plan
+from pipeline.run.sizing.automatic import Choice, GraphExtent, resolve
 from pipeline.stages.ingest import STAGE as INGEST
 from pipeline.store.local_store import AnyStore
 
