@@ -125,7 +125,9 @@ def _inner_product(scorer: PairScorer) -> FloatArray | None:
     """The weights of a head that is an inner product of the embeddings; None for any other."""
     width = scorer.embeddings.shape[1]
     head = fold_head(scorer.model.head, hidden=width, num_encodings=len(scorer.positions))
-    if head is None or not head.is_linear or head.reads_structure or head.reads_positions(width):
+    if head is None or not head.is_linear or head.directed:
+        return None
+    if head.reads_structure or head.reads_positions(width):
         return None
     weights: FloatArray = head.inner[:width, 0]
     return weights
