@@ -52,6 +52,13 @@ class Course:
             return self.wanted.links
         return self.wanted.epochs * self._schedule.num_links
 
+    @property
+    def last_link(self) -> int:
+        """Links after which the training ends at the latest."""
+        if self.wanted.passes is None:
+            return self.most_links
+        return min(self.most_links, round(self.wanted.passes * self._schedule.num_links))
+
     def links_seen(self, epoch: int, step: int) -> int:
         """Links that have supervised before a step."""
         if epoch != self._epoch:
@@ -69,14 +76,14 @@ class Course:
 
     def is_over(self, state: TrainingState) -> bool:
         """Whether the budget is used up, or patience."""
-        return self.links_seen(state.epoch, state.step) >= self.most_links or (
+        return self.links_seen(state.epoch, state.step) >= self.last_link or (
             self._position(state) - state.gained > self.wanted.patience
         )
 
     def is_due(self, state: TrainingState, *, before: int) -> bool:
         """Whether the steps of an epoch from ``before`` on call for a validation."""
         seen = self.links_seen(state.epoch, state.step)
-        if seen >= self.most_links:
+        if seen >= self.last_link:
             return True
         every = self.wanted.validate_links
         if every is not None:
@@ -134,9 +141,13 @@ def _moved(
 
 def _validate(course: Course, trainer: LinkTrainer, state: TrainingState, loss: float) -> None:
     """All workers come to the same metrics, and so stop at the same step."""
+    epoch: float = state.epoch
+    if not len(trainer.valid.label):  # nothing is held out: the last weights are kept
+        state.best, state.best_epoch = trainer.average.weights(), epoch
+        state.history.append({"epoch": epoch, "loss": loss})
+        return
     metrics = trainer.validate()
     value = metrics[trainer.metric]
-    epoch: float = state.epoch
     if course.wanted.validate_links is not None or not course.is_last(state.epoch, state.step):
         epoch = course.passes(state.epoch, state.step)
     row = {"epoch": epoch, "loss": loss, "valid_auc": metrics["auc"]}

@@ -64,6 +64,7 @@ class Optimisation:
         average: Decay of the running mean of the weights, which is what validation and the
             finished model use; 0: the weights themselves.
         compile: Compile the model with torch.
+        passes: Epochs after which the training ends, whatever is left of its budget; None: never.
         temperature: What cosines are divided by, with the objective softmax.
     """
 
@@ -83,6 +84,7 @@ class Optimisation:
     average: float = 0.98
     compile: bool = False
     temperature: float = 0.15
+    passes: float | None = None
 
 
 @dataclass(frozen=True)

@@ -191,6 +191,11 @@ class TrainConfig(Section):
         le=1000,
         description="What cosines are divided by, with `objective: softmax`.",
     )
+    refit: Annotated[bool, LATER] = Field(
+        False,
+        description="Fit the best model again on all known links, held-out ones too, as long as "
+        "was best on the validation links, for scores and recommendations with `graph: all`.",
+    )
     compile: bool = Field(Optimisation.compile, description="Compile the model with torch.compile.")
     seeds: Count = Field(1, description="Models trained, each from its own seed.")
     seed: Seed = Field(0, description="The first seed.")

@@ -179,6 +179,11 @@ def _require_scorable(config: PipelineConfig) -> None:
         raise ConfigError(
             f"a refresh keeps one model, found `split.windows: {config.split.windows}`; set 1"
         )
+    if config.train.refit:
+        raise ConfigError(
+            "a refresh keeps the model that was validated, found `train.refit: true`; set it to "
+            "false, or use `peg run` without --refresh"
+        )
     if config.repeats > 1:
         raise ConfigError(f"a refresh keeps one model, found `repeats: {config.repeats}`; set 1")
     if config.features.kind in ("learned", "one_hot"):

@@ -120,8 +120,15 @@ class StageInputs:
 
     @property
     def best_model(self) -> ArtifactRef[TrainedModel]:
-        """The model that was best on the validation pairs, or the one that is taken along."""
-        return self._model if self._model is not None else self.model(self.best_seed)
+        """The model that was best on the validation pairs, or the one that is taken along.
+
+        Fitted again where that is asked for.
+        """
+        if self._model is not None:
+            return self._model
+        refitted = "refit" in self
+        name = seed_part(self.best_seed)
+        return self.ref("refit").at(TrainedModel, name) if refitted else self.model(self.best_seed)
 
     def calibration(self, seed: int) -> ArtifactRef[Calibration]:
         return self.ref("calibrate").at(Calibration, seed_part(seed))

@@ -25,7 +25,7 @@ def run(context: StageContext) -> StageResult:
 STAGE = Stage(
     "embed_all",
     3,
-    ("ingest", "features", "encode_all", "train"),
+    ("ingest", "features", "encode_all", "train", "refit"),
     settings,
     run,
     enabled=enabled,

@@ -77,7 +77,7 @@ def _memory(context: StageContext, embedded: EmbeddedGraphRef, parts: list[Index
 STAGE = Stage(
     "index",
     1,
-    ("ingest", "split", "encode", "train", "embed", "encode_all", "embed_all"),
+    ("ingest", "split", "encode", "train", "embed", "encode_all", "refit", "embed_all"),
     settings,
     run,
     enabled=enabled,

@@ -158,8 +158,8 @@ STAGE = Stage(
     "recommend",
     1,
     (
-        "ingest", "split", "encode", "train", "embed", "calibrate", "encode_all", "embed_all",
-        "index",
+        "ingest", "split", "encode", "train", "embed", "calibrate", "encode_all", "refit",
+        "embed_all", "index",
     ),
     settings,
     run,

@@ -194,7 +194,17 @@ class _RowProgress:
 STAGE = Stage(
     "score",
     4,
-    ("ingest", "split", "encode", "train", "embed", "calibrate", "encode_all", "embed_all"),
+    (
+        "ingest",
+        "split",
+        "encode",
+        "train",
+        "embed",
+        "calibrate",
+        "encode_all",
+        "refit",
+        "embed_all",
+    ),
     settings,
     run,
     files,

@@ -43,9 +43,10 @@ def files(config: PipelineConfig) -> dict[str, str]:
     return {name: location for name, location in given.items() if location}
 
 
-def run(context: StageContext) -> StageResult:
+def split_request(context: StageContext) -> SplitRequest:
+    """How the graph is split."""
     split, graph = context.config.split, context.config.graph
-    request = SplitRequest(
+    return SplitRequest(
         by=split.by,
         valid=split.valid,
         test=split.test,
@@ -59,6 +60,10 @@ def run(context: StageContext) -> StageResult:
         negatives=context.config.negatives,
         leave_out=split.leave_out,
     )
+
+
+def run(context: StageContext) -> StageResult:
+    split, request = context.config.split, split_request(context)
     if 2 * request.graph.at(GraphSize).open().num_edges > ENTRIES_PER_TASK:
         split_by_ranges(context, request)
     # a graph that is split by now has its marker

@@ -33,13 +33,15 @@ from workers.tasks.train_resources import TrainResources, task_resources
 def settings(config: PipelineConfig) -> dict[str, Any]:
     return {
         "model": {**config.model.dependencies(), "version": MODELS[config.model.kind].version},
-        # how often a checkpoint is written does not change the model
-        "train": config.train.dependencies(exclude={"checkpoint_every", "checkpoint_steps"}),
+        # neither how often a checkpoint is written nor what follows changes the model
+        "train": config.train.dependencies(
+            exclude={"checkpoint_every", "checkpoint_steps", "refit"}
+        ),
     }
 
 
 def run(context: StageContext) -> StageResult:
-    requests = [_request(context, seed) for seed in seeds_of(context.config)]
+    requests = [training_request(context, seed) for seed in seeds_of(context.config)]
     models = [request.out.open() for request in requests]
     results = context.map(
         train_task,
@@ -48,7 +50,7 @@ def run(context: StageContext) -> StageResult:
         **task_resources(_resources(context)),
     )
     _write_epochs(context.out.at(Training).open(), results)
-    recipe = _recipe(context)
+    recipe = recipe_of(context)
     for model in models:
         model.save_recipe(recipe, context.inputs.features.folder)
     best = max(results, key=lambda result: result["valid"])
@@ -90,7 +92,8 @@ def seeds_of(config: PipelineConfig) -> list[int]:
     return list(range(config.train.seed, config.train.seed + config.train.seeds))
 
 
-def _request(context: StageContext, seed: int) -> TrainRequest:
+def training_request(context: StageContext, seed: int) -> TrainRequest:
+    """One model of this configuration, from what the stage reads."""
     config, inputs = context.config, context.inputs
     return TrainRequest(
         inputs=TrainInputs(
@@ -142,7 +145,7 @@ def _gap(context: StageContext) -> float | None:
     return gap
 
 
-def _recipe(context: StageContext) -> Recipe:
+def recipe_of(context: StageContext) -> Recipe:
     """What the model needs of any graph."""
     config = context.config
     return Recipe(

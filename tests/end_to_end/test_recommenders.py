@@ -7,11 +7,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from peg_core.artifacts import MethodScores
+from peg_core.artifacts import Embeddings, MethodScores, Positions, TrainedModel
 from peg_core.graph.graph_store import GraphStore
+from peg_core.layers.message_graph import MessageGraph
 from peg_core.splits.split_store import SplitStore
 from pipeline.config.pipeline_config import PipelineConfig
-from pipeline.run.runner import run_pipeline
+from pipeline.run.runner import plan_run, run_pipeline
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 K = 5
@@ -64,3 +65,30 @@ def test_test_links_are_ranked_among_all_partners(cluster, settings, display):
     page = (current / "report" / "report.html").read_text()
     assert f"NDCG@{K}" in page
     assert "popularity" in page
+
+
+def test_a_refit_learns_all_links_and_changes_nothing_that_is_evaluated(cluster, settings, display):
+    folded = {**settings, "split": {"folds": 2}, "recommend": {"top_k": 3}}
+    refitted = {**folded, "train": {**settings["train"], "refit": True}}
+    without = {s.stage.name: s.fingerprint for s in plan_run(PipelineConfig(**folded))}
+    planned = {s.stage.name: s.fingerprint for s in plan_run(PipelineConfig(**refitted))}
+    assert {n for n in without if without[n] != planned[n]} == {
+        "embed_all", "index", "recommend", "report",
+    }  # fmt: skip
+    manifests = run_pipeline(PipelineConfig(**refitted), display)
+    current = Path(settings["store"]) / "current"
+    graph, counts = GraphStore.open(current / "ingest"), manifests["refit"].counts
+    links = SplitStore(current / "refit_split").links()
+    assert sorted(zip(*links, strict=True)) == sorted(zip(*graph.edges(), strict=True))
+    assert counts["held_out_links_learned"] == graph.num_edges - len(
+        SplitStore(current / "split").links()[0]
+    )
+    assert counts["evaluated"] == "never"
+    best = TrainedModel(current / "train" / "seed-0").summary()["best_epoch"]
+    assert counts["links_seen"] == (best + 1) * graph.num_edges
+    model = TrainedModel(current / "refit" / "seed-0").network
+    positions = Positions(current / "encode_all").arrays(num_nodes=graph.num_nodes)
+    messages = MessageGraph.of_graph(graph, positions, model.rule)
+    expected = model(model.table.weight, messages).detach().numpy()
+    found = Embeddings(current / "embed_all").values()
+    np.testing.assert_allclose(found, expected, atol=1e-5)

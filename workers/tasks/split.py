@@ -117,6 +117,20 @@ def split_task(request: SplitRequest) -> dict[str, int]:
     return {**counts, **{f"{name}_leaks": count for name, count in leaks.items()}}
 
 
+def all_links_task(request: SplitRequest) -> dict[str, int]:
+    """Write every edge as a training link, in folds; nothing is held out."""
+    graph, store = request.graph.open(), request.out.open()
+    parts = store.new_parts(graph)
+    parts[:] = TRAIN
+    listed = request.fading_from(newest_of(request, graph, parts))
+    keys = request.graph.at(NodeIds).open().hashes()
+    train = store.write_train(listed, parts, keys, folds=request.folds, seed=request.seed)
+    nothing = np.zeros(0, dtype=np.int64)
+    for name in PARTS:
+        store.write_held_out(name, HeldOutPairs(nothing, nothing, nothing.astype(np.uint8)))
+    return {"train_links": train.num_edges}
+
+
 def tie_task(request: SplitRequest, older: str, newer: str) -> TieResult:
     """Whether the boundary between two parts falls between edges of one time."""
     graph, parts = request.graph.open(), request.out.open().parts()

@@ -250,7 +250,7 @@ def _finish(
             "links_seen": course.links_seen(state.epoch, state.step),
             "best_epoch": state.best_epoch,
             "valid": state.best_value,
-            "valid_auc": best["valid_auc"],
+            "valid_auc": best.get("valid_auc"),
             "parameters": sum(p.numel() for p in trainer.model.parameters()),
             "stability_constant": _stability(request, model, trainer),
             "history": state.history,
