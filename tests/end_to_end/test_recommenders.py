@@ -90,5 +90,5 @@ def test_a_refit_learns_all_links_and_changes_nothing_that_is_evaluated(cluster,
     positions = Positions(current / "encode_all").arrays(num_nodes=graph.num_nodes)
     messages = MessageGraph.of_graph(graph, positions, model.rule)
     expected = model(model.table.weight, messages).detach().numpy()
-    found = Embeddings(current / "embed_all").values()
+    found = Embeddings(current / "embed_all").array()
     np.testing.assert_allclose(found, expected, atol=1e-5)

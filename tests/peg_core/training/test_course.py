@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from peg_core.splits.held_out_pairs import HeldOutPairs
 from peg_core.training import checkpoint
 from peg_core.training.checkpoint import TrainingState, read_checkpoint, write_checkpoint
 from peg_core.training.course import Course, follow
@@ -149,3 +150,16 @@ def test_a_checkpoint_from_before_gains_were_counted_keeps_its_patience(
     write_checkpoint(tmp_path / "c", state, trainer.average, trainer.optimizer)
     found = read_checkpoint(tmp_path / "c", trainer.average, trainer.optimizer)
     assert (found.gain_value, found.gained) == (0.7, 1) == (found.best_value, found.best_epoch)
+
+
+@pytest.mark.parametrize("passes", [1.0, 1.5, 2.0])
+def test_with_nothing_held_out_training_ends_after_its_passes(make_trainer, split, passes):
+    course, trainer, state = start(make_trainer, epochs=9, passes=passes, patience=10**9)
+    nothing = np.zeros(0, dtype=np.int64)
+    trainer.valid = HeldOutPairs(nothing, nothing, nothing.astype(np.uint8))
+    moves, _ = run(course, trainer, state)
+    wanted = round(passes * split.train_graph().num_edges)
+    assert moves[-1] >= wanted
+    assert all(seen < wanted for seen in moves[:-1])
+    last = trainer.average.weights()
+    assert all(torch.equal(value, last[name]) for name, value in state.best.items())

@@ -135,3 +135,21 @@ def test_training_against_partners_separates_links_from_non_links(
     losses = [fitted.run_epoch(epoch) for epoch in range(12)]
     assert losses[-1] < losses[0]
     assert fitted.validate()["auc"] > 0.7
+
+
+@pytest.mark.parametrize("fan_outs", [None, (-1, -1)])
+def test_validation_by_recall_ranks_all_partners_that_are_not_known(make_trainer, split, fan_outs):
+    trainer = make_trainer(
+        1, kind="light_gcn", fan_outs=fan_outs, learned=True, objective="softmax", metric="recall@7"
+    )
+    graph, (source, target) = split.train_graph(), split.held_out("valid").links
+    scorer = trainer.source.scorer(trainer.average.averaged_model(), torch.device("cpu"))
+    recalls = []
+    for node in np.union1d(source, target):
+        known = {node, *graph.neighbours(node)}
+        free = np.array([other for other in range(graph.num_nodes) if other not in known])
+        logits = scorer.logits(np.full(len(free), node), free)
+        best = set(free[np.argsort(-logits, kind="stable")[:7]])
+        wanted = {*target[source == node], *source[target == node]}
+        recalls.append(len(best & wanted) / len(wanted))
+    assert trainer.validate()["recall@7"] == pytest.approx(np.mean(recalls))
