@@ -42,7 +42,8 @@ def finish(config_file: Path, stage: str) -> Path:
     config = load_config(config_file)
     (step,) = [step for step in plan_run(config) if step.stage.name == stage]
     folder = ArtifactStore(Path(config.store)).prepare(stage, step.fingerprint, afresh=False).folder
-    Manifest(step.identity, step.fingerprint, "then", "now", 0.0, 0).write(folder)
+    counts = {"nodes": 1, "edges": 1}
+    Manifest(step.identity, step.fingerprint, "then", "now", 0.0, 0, counts).write(folder)
     return folder
 
 

@@ -120,7 +120,7 @@ def test_another_code_version_reruns(small_pipeline, artifacts, monkeypatch):
     monkeypatch.setitem(STAGES, "score", replace(STAGES["score"], version=99))
     plan = artifacts.plan(small_pipeline)
     assert to_run(plan) == ["score", "report"]
-    assert "version 3 -> 99" in plan[-2].reason
+    assert "version 4 -> 99" in plan[-2].reason
 
 
 def test_without_candidates_nothing_is_scored(small_pipeline):
