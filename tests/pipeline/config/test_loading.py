@@ -154,7 +154,7 @@ def test_an_unknown_key_gets_the_nearest_and_all_known_ones():
     line = the_problem(MINIMAL + "evaluate:\n  hit: [20]\n")
     assert line == (
         "run.yaml:6: evaluate.hit: unknown key 'hit'; known: hits, intervals, protocol, "
-        "negatives_per_positive, heuristics, on; did you mean 'hits'?"
+        "top_k, negatives_per_positive, negatives, heuristics, on; did you mean 'hits'?"
     )
     assert re.search(
         r"known: name, store, repeats, graph, .*, cluster; did you mean 'train'\?",
