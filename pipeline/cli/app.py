@@ -46,7 +46,7 @@ COMMANDS = {
     ),
     "plan": (
         "pipeline.cli.plan_command:plan",
-        "Show what `peg run` would do, and why; nothing is started.",
+        "Show what `peg run` would do, why, and about what it would take; nothing is started.",
     ),
     "recommend": (
         "pipeline.cli.recommend_command:recommend",

@@ -64,10 +64,10 @@ def _features(w: Workload) -> Cost:
     return Cost(w.nodes * w.input_width, disk_bytes=disk)
 
 
-def _split(w: Workload) -> Cost:
+def _split(w: Workload, links: int) -> Cost:
     entries = min(2 * w.edges, SPLIT_ENTRIES)
-    graph = 8 * w.train_links + 8 * w.nodes
-    disk = graph + 2 * w.edges + 2 * w.train_links + 8 * w.train_links + 2 * 17 * w.held_out
+    graph = 8 * links + 8 * w.nodes
+    disk = graph + 2 * w.edges + 2 * links + 8 * links + 2 * 17 * (w.edges - links)
     return Cost(w.edges, PROCESS_BYTES + 40 * entries, disk)
 
 
@@ -77,13 +77,13 @@ def _encode(w: Workload, graphs: int, edges: int) -> Cost:
     return Cost((w.nodes + edges / 5) * w.dimensions * graphs, memory, graphs * table, graphs)
 
 
-def _train(w: Workload) -> Cost:
+def _train(w: Workload, models: int) -> Cost:
     rows = 4 * w.step_nodes * (w.input_width + w.dimensions + w.hidden)
     edges = 24 * w.step_edges // w.layers
     validation = 4 * w.nodes * w.hidden if w.nodes <= MB else 0
-    reach = w.steps * (w.step_edges + w.step_nodes) * w.hidden
+    reach = w.steps * (w.step_edges + w.step_nodes) * w.hidden * models / w.seeds
     memory = TORCH_BYTES + max(rows + edges, validation)
-    return Cost(reach, memory, 20 * MB * w.seeds, w.seeds)
+    return Cost(reach, memory, 20 * MB * models, models)
 
 
 def _embed(w: Workload, models: int) -> Cost:
@@ -123,13 +123,16 @@ def _recommend(w: Workload) -> Cost:
 COSTS: dict[str, Callable[[Workload], Cost]] = {
     "ingest": _ingest,
     "features": _features,
-    "split": _split,
+    "split": lambda w: _split(w, w.train_links),
     "encode": lambda w: _encode(w, w.graphs, w.train_links),
-    "train": _train,
+    "train": lambda w: _train(w, w.seeds),
     "embed": lambda w: _embed(w, w.seeds),
     "calibrate": _calibrate,
     "negatives": _negatives,
     "evaluate": _evaluate,
+    "refit_split": lambda w: _split(w, w.edges),
+    "refit_encode": lambda w: _encode(w, w.graphs, w.edges),
+    "refit": lambda w: _train(w, 1),
     "encode_all": lambda w: _encode(w, 1, w.edges),
     "embed_all": lambda w: _embed(w, 1),
     "score": _score,
@@ -162,6 +165,9 @@ RATES: dict[str, Rate] = {
     "calibrate": Rate(4, 1e-5),
     "negatives": Rate(2, 1e-6),
     "evaluate": Rate(5, 1e-5),
+    "refit_split": Rate(2, 4e-6),
+    "refit_encode": Rate(4, 1.5e-6),
+    "refit": Rate(6, 3e-9),
     "encode_all": Rate(4, 1.5e-6),
     "embed_all": Rate(4, 3e-8),
     "score": Rate(4, 4e-6),
