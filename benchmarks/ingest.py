@@ -52,7 +52,7 @@ from workers.cluster_settings import ClusterSettings
 from peg_core.graph.graph_store import GraphStore
 from pipeline.run.stage import StageContext
 from pipeline.run.stage_inputs import StageInputs
-from pipeline.stages.ingestion import Ingestion
+from pipeline.stages.ingestion.ingestion import Ingestion
 from workers.artifact_ref import ArtifactRef
 from workers.shard import Shard
 from workers.task_map import TaskMap

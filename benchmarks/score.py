@@ -36,7 +36,7 @@ from peg_core.generators.random_graphs import RecursiveMatrix
 from peg_core.generators.synthetic_tables import sample_candidates
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.graph.relations import NodeKind, Relation, Relations
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.models.link_predictor import ModelSpec

@@ -29,7 +29,7 @@ import pyarrow as pa
 from peg_core.artifacts.positions import Positions
 from peg_core.generators.random_graphs import RecursiveMatrix
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.splits.split_store import SplitStore
 from peg_core.splits.split_work import SplitWork
 from pipeline.stages.range_split import RangeSplit

@@ -68,7 +68,7 @@ def run_ours(folder: Path, steps: int) -> None:
     from peg_core.training.sampled_view import SampledView
     from peg_core.training.settings import Optimisation
     from peg_core.training.step_source import SampledSource
-    from workers.tasks.training_setup import MOST_VALID_PAIRS
+    from workers.tasks.training.training_setup import MOST_VALID_PAIRS
 
     split = SplitStore(folder)
     x, z = (np.load(folder / f"{name}.npy", mmap_mode="c") for name in ("features", "positions"))

@@ -20,9 +20,9 @@ from peg_core.artifacts.positions import Positions
 from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
 from peg_core.errors import InputError
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.id_types import normalise_ids
+from peg_core.graph.ids.id_types import normalise_ids
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.graph.node_features import NodeFeatures
-from peg_core.graph.node_ids import NodeIds
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.calibration import Calibration
 from peg_core.object_url import is_url

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from peg_core.errors import InputError
 from peg_core.graph.edge_table import RowGroup, open_parquet, read_error
-from peg_core.graph.id_types import normalise_ids
+from peg_core.graph.ids.id_types import normalise_ids
 
 BATCH_ROWS = 524_288
 OnBadRows = Literal["error", "drop"]

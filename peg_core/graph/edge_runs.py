@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from peg_core.atomic_file import write_array
 from peg_core.graph.edge_rows import Dirt, EdgeRows
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 
 Array = npt.NDArray[Any]
 

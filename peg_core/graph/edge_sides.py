@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from peg_core.graph.edge_rows import EdgeColumns
 from peg_core.graph.edge_table import RowGroup, open_parquet
-from peg_core.graph.id_types import normalise_ids
+from peg_core.graph.ids.id_types import normalise_ids
 
 # Rows that are looked at; of more, some of every row group.
 MOST_ROWS = 2**20

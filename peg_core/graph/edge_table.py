@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from peg_core.errors import InputError
 from peg_core.graph.file_format import convertible, other_format, require_regular
-from peg_core.graph.id_types import common_id_type
+from peg_core.graph.ids.id_types import common_id_type
 from peg_core.object_url import (
     ObjectUrl,
     StorageError,

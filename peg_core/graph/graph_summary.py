@@ -14,8 +14,8 @@ import numpy.typing as npt
 from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.graph.node_features import load_features
-from peg_core.graph.node_ids import NodeIds
 
 CHUNK_NODES = 1 << 20
 MAX_BINS = 16

@@ -17,7 +17,7 @@ from peg_core.atomic_file import atomic_path
 from peg_core.errors import InputError
 from peg_core.graph.edge_table import RowGroup, open_parquet, read_error
 from peg_core.graph.feature_columns import MAX_WIDTH, FeatureColumn, Rows, require_filled
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.mapped_array import new_mapped_array
 
 # Feature values in memory at a time; Parquet alone decides how large a row group is.

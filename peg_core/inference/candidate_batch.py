@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from peg_core.errors import InputError
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.inference.pair_reasons import (
     COLD_NODE,
     FINE,

@@ -15,7 +15,7 @@ from peg_core.graph.edge_table import (
     list_row_groups,
     read_row_group,
 )
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 
 Keys = npt.NDArray[np.int64]
 

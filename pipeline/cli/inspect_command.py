@@ -17,7 +17,7 @@ from peg_core.encoding.row_chunks import chunks
 from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph.graph_store import FloatArray
 from peg_core.graph.graph_summary import plain_ids, summarise_graph
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from pipeline.cli.display.inspect_display import print_graph, print_movement
 from pipeline.config.loading import load_config
 from pipeline.run.plan import Action

@@ -13,7 +13,7 @@ from peg_core.errors import InputError
 from peg_core.graph.edge_rows import EdgeColumns, require_edge_types
 from peg_core.graph.edge_table import find_parquet_files, open_parquet, require_columns
 from peg_core.graph.feature_columns import require_numbers
-from peg_core.graph.id_types import BINARY, TEXT, common_id_type
+from peg_core.graph.ids.id_types import BINARY, TEXT, common_id_type
 from peg_core.object_url import StorageError, is_url
 from pipeline.config.data_sections import GraphConfig
 from pipeline.config.pipeline_config import PipelineConfig

@@ -12,8 +12,8 @@ from peg_core.artifacts.ranking_negatives import RankingNegatives
 from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
 from peg_core.artifacts.vector_indexes import VectorIndexes
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.graph.node_features import NodeFeatures
-from peg_core.graph.node_ids import NodeIds
 from peg_core.metrics.calibration import Calibration
 from peg_core.splits.split_store import TRAIN_GRAPH, SplitStore
 from workers.artifact_ref import AnyRef, ArtifactRef

@@ -16,7 +16,7 @@ from pipeline.config.data_sections import GraphConfig
 from pipeline.config.half_life import in_stored_units
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
-from pipeline.stages.ingestion import Ingestion
+from pipeline.stages.ingestion.ingestion import Ingestion
 from workers.artifact_ref import ArtifactRef
 from workers.tasks.ingest import IngestRequest
 

@@ -12,7 +12,7 @@ from peg_core.graph.edge_table import (
     open_parquet,
 )
 from peg_core.graph.graph_store import GraphSize
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.random_streams import random_stream
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import RecommendConfig

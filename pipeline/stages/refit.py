@@ -19,7 +19,7 @@ from pipeline.stages.split import split_request
 from workers.shard import Shard
 from workers.tasks.split import all_links_task
 from workers.tasks.train import train_task
-from workers.tasks.train_resources import task_resources
+from workers.tasks.training.train_resources import task_resources
 
 OWN = {"split": "refit_split", "encode": "refit_encode"}
 

@@ -27,7 +27,7 @@ from workers.tasks.train import (
     TrainResult,
     train_task,
 )
-from workers.tasks.train_resources import TrainResources, task_resources
+from workers.tasks.training.train_resources import TrainResources, task_resources
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:

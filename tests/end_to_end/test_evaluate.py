@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from peg_core.artifacts import MethodScores, RankingNegatives, TrainedModel, ranking_negatives
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.calibration import Calibration
 from peg_core.splits.split_store import TRAIN_GRAPH, SplitStore

@@ -11,7 +11,7 @@ import pytest
 from peg_core.artifacts.manifest import Manifest
 from peg_core.errors import InputError
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from pipeline.run.plan import Action
 from pipeline.run.runner import plan_run, run_pipeline
 from pipeline.run.stage import StageContext

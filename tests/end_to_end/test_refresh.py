@@ -14,7 +14,7 @@ from peg_core.artifacts import EmbeddedGraph, Embeddings, Positions, TrainedMode
 from peg_core.errors import InputError
 from peg_core.generators.random_graphs import StochasticBlockModel
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from pipeline.cli.app import cli
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.plan import Action

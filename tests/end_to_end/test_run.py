@@ -11,7 +11,7 @@ from peg_core.artifacts.trained_model import TrainedModel
 from peg_core.errors import LeakFound
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.heuristics import HEURISTICS
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.calibration import Calibration

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from peg_core.atomic_file import atomic_path
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.metrics.calibration import Calibration, fit_logistic
 from peg_core.metrics.reliability import expected_calibration_error, reliability_sums
 from peg_core.splits.held_out_pairs import count_pairs

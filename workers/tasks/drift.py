@@ -15,7 +15,7 @@ from peg_core.atomic_file import atomic_path
 from peg_core.encoding.compare.movement import measure_movement
 from peg_core.errors import GraphTooSmall
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.metrics.ranking import roc_auc
 from peg_core.random_streams import random_stream
 from peg_core.splits.negative_sampling import Pairs, sample_non_edges

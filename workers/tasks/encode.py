@@ -22,7 +22,7 @@ from peg_core.encoding.spectral.warm_start import (
     with_next_eigenvalue,
 )
 from peg_core.graph.graph_store import GraphSize, GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.splits.fold_graph import write_fold_graph
 from peg_core.splits.leak_check import require_no_leaks
 from peg_core.splits.split_store import NO_FOLD, TRAIN_GRAPH, SplitStore

@@ -20,7 +20,7 @@ import pyarrow as pa
 from peg_core.artifacts.evaluation import TEST_PAIRS, MethodScores
 from peg_core.artifacts.ranking_negatives import ANCHORS_PER_PART, RankingNegatives
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.heuristics import heuristic_scores
 from peg_core.metrics.bootstrap import Bootstrap, Interval
 from peg_core.metrics.calibration import Calibration

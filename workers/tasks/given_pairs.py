@@ -16,8 +16,8 @@ from peg_core.graph.edge_table import (
     require_no_nulls,
 )
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.id_types import normalise_ids
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.id_types import normalise_ids
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.splits.edge_split import TRAIN
 from peg_core.splits.entry_chunk import find_entries
 

@@ -28,7 +28,7 @@ from peg_core.graph.edge_table import (
 )
 from peg_core.graph.fading import Fading
 from peg_core.graph.graph_store import GraphStore, load_times
-from peg_core.graph.id_runs import (
+from peg_core.graph.ids.id_runs import (
     IdRange,
     collect_ids,
     cut_ids,
@@ -38,8 +38,8 @@ from peg_core.graph.id_runs import (
     write_distinct,
     write_merged,
 )
-from peg_core.graph.id_types import normalise_ids
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.id_types import normalise_ids
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.graph.node_table import NodeColumns, write_node_table
 from workers.artifact_ref import ArtifactRef
 

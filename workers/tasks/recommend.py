@@ -22,8 +22,8 @@ from peg_core.graph.edge_table import (
     read_row_group,
 )
 from peg_core.graph.graph_store import GraphSize, GraphStore
-from peg_core.graph.id_types import normalise_ids
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.id_types import normalise_ids
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.inference.top_k import Recommendations, Recommender, recall
 from peg_core.mapped_array import new_mapped_array
 from peg_core.metrics.calibration import Calibration

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from peg_core.atomic_file import atomic_path
 from peg_core.errors import PegError
 from peg_core.graph.edge_table import RowGroup, open_parquet, read_error
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.inference.candidate_batch import (
     HISTOGRAM_BINS,
     ScoreColumns,

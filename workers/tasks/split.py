@@ -12,7 +12,7 @@ import numpy.typing as npt
 from peg_core.errors import GraphTooSmall
 from peg_core.graph.fading import Fading, fade_from, find_newest
 from peg_core.graph.graph_store import GraphStore, load_times
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.random_streams import random_stream
 from peg_core.splits.edge_split import TEST, TRAIN, VALID, split_by_time, split_randomly
 from peg_core.splits.entry_chunk import entry_chunks

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.random_streams import random_stream
 from peg_core.splits.edge_split import (
     TRAIN,

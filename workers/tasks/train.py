@@ -36,8 +36,8 @@ from peg_core.training.stability import layer_stability
 from workers.artifact_ref import ArtifactRef
 from workers.process_memory.heap import freed_memory_kept
 from workers.ray_nodes.known_nodes import largest_memory
-from workers.tasks.train_resources import TrainResources, device_of, exchange, scaling
-from workers.tasks.training_setup import build_trainer
+from workers.tasks.training.train_resources import TrainResources, device_of, exchange, scaling
+from workers.tasks.training.training_setup import build_trainer
 
 
 class TrainResult(TypedDict):

@@ -16,9 +16,9 @@ from peg_core.graph.edge_rows import Dirt, EdgeColumns, read_edges
 from peg_core.graph.edge_runs import write_runs
 from peg_core.graph.edge_table import list_row_groups, open_parquet
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.id_runs import IdRange, collect_ids, merge_parts, number_ids
-from peg_core.graph.id_types import common_id_type
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.id_runs import IdRange, collect_ids, merge_parts, number_ids
+from peg_core.graph.ids.id_types import common_id_type
+from peg_core.graph.ids.node_ids import NodeIds
 
 
 def ingest(folder, tables, columns, *, rows_per_run=10**6, entries=10**6, drop=False, **options):

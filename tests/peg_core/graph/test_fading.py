@@ -12,9 +12,9 @@ from peg_core.graph.edge_runs import write_runs
 from peg_core.graph.edge_table import list_row_groups, open_parquet
 from peg_core.graph.fading import LISTED, Fading, fade_from
 from peg_core.graph.graph_store import GraphStore, load_times
-from peg_core.graph.id_runs import IdRange, collect_ids, merge_parts, number_ids
-from peg_core.graph.id_types import id_type
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.id_runs import IdRange, collect_ids, merge_parts, number_ids
+from peg_core.graph.ids.id_types import id_type
+from peg_core.graph.ids.node_ids import NodeIds
 
 
 @given(st.lists(st.integers(-(10**12), 10**12), min_size=1, max_size=20), st.floats(1, 10**12))

@@ -18,7 +18,7 @@ from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph import graph_summary
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.graph_summary import DegreeTable, bin_degrees, summarise_graph
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 
 
 @st.composite

@@ -7,8 +7,8 @@ import pytest
 from peg_core.errors import InputError
 from peg_core.graph import node_table
 from peg_core.graph.edge_table import list_row_groups
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.graph.node_features import load_features
-from peg_core.graph.node_ids import NodeIds
 from peg_core.graph.node_table import NodeColumns, write_node_table
 
 IDS = NodeIds(pa.array([10, 20, 30]))

@@ -3,7 +3,7 @@ import pyarrow as pa
 import pytest
 
 from peg_core.errors import InputError, LeakFound
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.splits.given_links import require_disjoint
 
 IDS = NodeIds(pa.array([10, 20, 30, 40]))

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from peg_core.artifacts.manifest import Manifest
 from peg_core.errors import ArtifactMismatch, ConfigError, PegError
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from pipeline.cli.app import cli
 from pipeline.config.loading import load_config
 from pipeline.run.runner import plan_run, run_pipeline

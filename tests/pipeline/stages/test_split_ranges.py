@@ -18,7 +18,7 @@ from peg_core.atomic_file import written_files
 from peg_core.errors import GraphTooSmall, InputError, LeakFound, PegError
 from peg_core.graph.fading import LISTED, Fading
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.splits import edge_split, entry_chunk, held_out_pairs, order_statistic
 from peg_core.splits.split_store import SplitStore
 from peg_core.splits.split_work import SplitWork

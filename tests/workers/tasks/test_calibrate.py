@@ -8,7 +8,7 @@ import yaml
 
 from peg_core.artifacts import Embeddings, Positions, TrainedModel
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.metrics.calibration import Calibration, fit_logistic
 from peg_core.splits.split_store import TRAIN_GRAPH, SplitStore
 from workers.artifact_ref import ArtifactRef

@@ -9,7 +9,7 @@ import pytest
 
 from peg_core.artifacts.evaluation import TEST_PAIRS, MethodScores
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.metrics.bootstrap import Bootstrap
 from tests.fixtures.relational_graphs import graph_of, relations_of
 from workers.artifact_ref import ArtifactRef

@@ -16,7 +16,7 @@ from peg_core.errors import InputError, PegError
 from peg_core.graph.components import connected_components
 from peg_core.graph.edge_table import list_row_groups
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.inference.candidate_batch import ScoreColumns
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.models.link_predictor import ModelSpec

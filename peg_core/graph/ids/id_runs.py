@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 from peg_core.atomic_file import atomic_path
 from peg_core.errors import PegError
 from peg_core.graph.edge_rows import EdgeRows
-from peg_core.graph.id_file import parquet_ids, write_ids
-from peg_core.graph.id_types import BINARY, TEXT, normalise_ids
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.id_file import parquet_ids, write_ids
+from peg_core.graph.ids.id_types import BINARY, TEXT, normalise_ids
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.storage.stored_path import readable
 
 Array = npt.NDArray[Any]

@@ -12,15 +12,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from peg_core.errors import ArtifactMismatch
-from peg_core.graph.id_file import IdFacts, IdFile, build_tables, stored_id_type, write_ids
-from peg_core.graph.id_index import (
+from peg_core.graph.ids.id_file import IdFacts, IdFile, build_tables, stored_id_type, write_ids
+from peg_core.graph.ids.id_index import (
     hash_bytes,
     lookup_dense,
     lookup_integers,
     lookup_strings,
     mix_all,
 )
-from peg_core.graph.id_types import BINARY, TEXT, UNSIGNED, normalise_ids, string_buffers
+from peg_core.graph.ids.id_types import BINARY, TEXT, UNSIGNED, normalise_ids, string_buffers
 
 Array = npt.NDArray[Any]
 

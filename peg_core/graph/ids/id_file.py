@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from peg_core.atomic_file import atomic_path
 from peg_core.errors import InputError
-from peg_core.graph.id_index import dense_span, fill_dense, fill_slots, hash_bytes, num_slots
-from peg_core.graph.id_types import BINARY, TEXT, normalise_ids, string_buffers
+from peg_core.graph.ids.id_index import dense_span, fill_dense, fill_slots, hash_bytes, num_slots
+from peg_core.graph.ids.id_types import BINARY, TEXT, normalise_ids, string_buffers
 from peg_core.mapped_array import new_mapped_array
 from peg_core.storage.stored_path import readable
 

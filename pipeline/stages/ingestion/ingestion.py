@@ -19,7 +19,7 @@ from peg_core.graph.edge_table import RowGroup, find_id_type, find_parquet_files
 from peg_core.graph.graph_store import GraphSize
 from peg_core.storage.stored_path import remove
 from pipeline.run.stage import StageContext
-from pipeline.stages.node_numbering import NodeNumbering
+from pipeline.stages.ingestion.node_numbering import NodeNumbering
 from workers.shard import Shard
 from workers.task_map import Result, TaskProgress
 from workers.tasks.ingest import (

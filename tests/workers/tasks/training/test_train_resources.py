@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from peg_core.errors import ConfigError
-from workers.tasks.train_resources import (
+from workers.tasks.training.train_resources import (
     TrainResources,
     device_of,
     exchange,

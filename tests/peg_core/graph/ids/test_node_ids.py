@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from peg_core.errors import ArtifactMismatch, InputError
-from peg_core.graph.id_index import fill_slots, lookup_strings, num_slots
-from peg_core.graph.id_types import string_buffers
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.id_index import fill_slots, lookup_strings, num_slots
+from peg_core.graph.ids.id_types import string_buffers
+from peg_core.graph.ids.node_ids import NodeIds
 
 integers = st.integers(-(2**63), 2**63 - 1)
 dense_integers = st.integers(-50, 50)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from peg_core.graph.edge_table import RowGroup
-from peg_core.graph.id_runs import IdRange
+from peg_core.graph.ids.id_runs import IdRange
 from workers.shard import Shard
 from workers.tasks.ingest import (
     IngestRequest,

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peg_core.errors import PegError
-from peg_core.graph import id_runs
-from peg_core.graph.id_runs import (
+from peg_core.graph.ids import id_runs
+from peg_core.graph.ids.id_runs import (
     IdRange,
     cut_ids,
     merge_parts,
@@ -18,7 +18,7 @@ from peg_core.graph.id_runs import (
     write_distinct,
     write_merged,
 )
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids.node_ids import NodeIds
 
 KINDS = {
     pa.int64(): st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-20, 20)),

@@ -3,9 +3,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from peg_core.graph import id_file
-from peg_core.graph.id_file import IdFile, write_ids
-from peg_core.graph.node_ids import NodeIds
+from peg_core.graph.ids import id_file
+from peg_core.graph.ids.id_file import IdFile, write_ids
+from peg_core.graph.ids.node_ids import NodeIds
 from workers.process_memory.private_memory import private_bytes, watched_memory
 
 CASES = {

@@ -1,0 +1,112 @@
+"""The ids of a graph's nodes, kind by kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from peg_core.graph.ids.id_index import mix_all
+from peg_core.graph.ids.node_ids import NodeIds
+from peg_core.graph.relations import Relations
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class KindIds:
+    """The ids of one kind of node.
+
+    Args:
+        ids: In the order of the nodes.
+        first: The number of the first node.
+        name: Of the kind; None where all nodes are of one.
+    """
+
+    ids: NodeIds
+    first: int = 0
+    name: str | None = None
+
+    @property
+    def stop(self) -> int:
+        """The number after that of the last node."""
+        return self.first + len(self.ids)
+
+    @property
+    def type(self) -> pa.DataType:
+        """The kind of all ids."""
+        return self.ids.type
+
+    def lookup(self, ids: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
+        """The node of every id, -1 for an id that is null or unknown, [len(ids)]."""
+        found = self.ids.lookup(ids)
+        found[found >= 0] += self.first
+        return found
+
+    def take(self, nodes: Array) -> pa.Array:
+        """Ids of some nodes of this kind."""
+        return self.ids.take(np.asarray(nodes) - self.first)
+
+
+class GraphIds:
+    """The ids of all nodes of a graph; equal ids of different kinds are different nodes.
+
+    Args:
+        kinds: In the order of their nodes.
+        source, target: The kinds, by their place, of the two ends of a predicted link.
+    """
+
+    def __init__(self, kinds: list[KindIds], source: int = 0, target: int = 0) -> None:
+        self.kinds = kinds
+        self.source, self.target = kinds[source], kinds[target]
+
+    def __len__(self) -> int:
+        return self.kinds[-1].stop
+
+    @property
+    def ends(self) -> tuple[KindIds, KindIds]:
+        """The ids of both ends of a predicted link."""
+        return self.source, self.target
+
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """64 bits per node that depend on its kind and its id alone, [num_nodes]."""
+        parts = [
+            mix_all(kind.ids.hashes() + np.uint64(place)) if place else kind.ids.hashes()
+            for place, kind in enumerate(self.kinds)
+        ]
+        return np.concatenate(parts)
+
+    @classmethod
+    def open(cls, folder: Path) -> GraphIds:
+        """The ids of the graph in a folder, their tables memory-mapped."""
+        relations = Relations.open(folder)
+        if relations is None:
+            return cls([KindIds(NodeIds.open(folder))])
+        names = [kind.name for kind in relations.kinds]
+        kinds = [
+            KindIds(NodeIds.open(kind_folder(folder, place)), kind.start, kind.name)
+            for place, kind in enumerate(relations.kinds)
+        ]
+        target = relations.target
+        return cls(kinds, names.index(target.source_kind), names.index(target.target_kind))
+
+    @staticmethod
+    def stored_types(folder: Path) -> tuple[pa.DataType, pa.DataType]:
+        """The types of the ids of both ends of a predicted link, without reading them."""
+        relations = Relations.open(folder)
+        if relations is None:
+            kind = NodeIds.stored_type(folder)
+            return kind, kind
+        names = [kind.name for kind in relations.kinds]
+        ends = relations.target.source_kind, relations.target.target_kind
+        source, target = (NodeIds.stored_type(kind_folder(folder, names.index(e))) for e in ends)
+        return source, target
+
+
+def kind_folder(folder: Path, place: int) -> Path:
+    """Where the ids of a kind are, in the folder of a graph that has several."""
+    return folder / f"kind-{place}"

@@ -1,0 +1,1 @@
+"""Ingestion step by step."""

@@ -1,0 +1,1 @@
+"""What a training is put together from, and where it runs."""
