@@ -34,8 +34,10 @@ def test_edges_become_scores_metrics_and_a_report(finished):
     scores = pl.read_parquet(current / "score" / "*.parquet")
     assert scores.columns == ["src", "dst", "score", "reason", "note"]
     assert scores.select("src", "dst", "note").equals(candidates.select("src", "dst", "note"))
-    assert scores["score"].null_count() == 1
+    itself = candidates["src"] == candidates["dst"]
+    assert scores["score"].null_count() == 1 + itself.sum() == 6
     assert scores[17, "score"] is None
+    assert set(scores.filter(itself)["reason"]) == {"self_pair"}
     assert scores["score"].drop_nulls().is_between(0, 1).all()
     assert scores[17, "reason"] == "unknown_node"
     assert manifests["score"].counts == {
@@ -153,7 +155,8 @@ def test_string_ids_come_back_as_they_went_in(cluster, small_pipeline, display):
     scores = pl.read_parquet(Path(small_pipeline.store) / "current/score/*.parquet")
     candidates = pl.read_parquet(small_pipeline.score.candidates)
     assert scores["src"].equals(candidates["src"])
-    assert scores["score"].null_count() == 1
+    itself = (candidates["src"] == candidates["dst"]).sum()
+    assert scores["score"].null_count() == 1 + itself
 
 
 def test_several_seeds_report_mean_and_deviation(cluster, small_pipeline, display):

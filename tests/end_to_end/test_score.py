@@ -103,7 +103,9 @@ def test_a_model_scores_a_graph_that_it_has_not_seen(train, tmp_path, cluster, d
     made = embed_other_graph(runner, trained, other, ArtifactStore(tmp_path / "work"))
     table = read(tmp_path / "out")
     assert table.columns == ["u", "v", "score", "reason"]
-    assert table["score"].null_count() == 0
+    itself = table["u"] == table["v"]
+    assert set(table.filter(itself)["reason"]) == {"self_pair"}
+    assert table.filter(~itself)["score"].null_count() == 0
 
     model = TrainedModel(train / "seed-0").network
     graph = made.graph.open()
@@ -119,7 +121,9 @@ def test_a_model_scores_a_graph_that_it_has_not_seen(train, tmp_path, cluster, d
     np.testing.assert_allclose(made.all_embeddings.open().array(), embeddings, atol=1e-5)
     scorer = PairScorer(model, graph, embeddings, positions, connected_components(graph)[1])
     logits = scorer.logits(*(ids.lookup(table[name].to_arrow()) for name in "uv"))
-    np.testing.assert_allclose(table["score"], probabilities(logits), atol=1e-5)
+    expected = probabilities(logits)
+    expected[itself] = np.nan
+    np.testing.assert_allclose(table["score"].fill_null(np.nan), expected, atol=1e-5)
 
 
 def test_the_folder_of_a_graph_store_is_read_as_it_is(trained_run, train, candidates, tmp_path):
@@ -182,9 +186,9 @@ def test_nulls_and_unknown_ids_are_counted_apart(trained_run, candidates, tmp_pa
     peg_score("--run", trained_run, "--candidates", file, "--out", tmp_path / "out")
     table = read(tmp_path / "out")
     assert table["reason"].value_counts(sort=True).rows() == [
-        (None, 596), ("null_id", 3), ("unknown_node", 1)
+        (None, 591), ("self_pair", 5), ("null_id", 3), ("unknown_node", 1)
     ]  # fmt: skip
-    assert table["score"].null_count() == 4
+    assert table["score"].null_count() == 9
     shown = " ".join(capsys.readouterr().out.split())
     assert "1 of 600 candidate pairs name a node that the graph does not have" in shown
     assert "3 of 600 candidate pairs have a null id" in shown

@@ -144,7 +144,7 @@ def lose_node_during(stages, sign, two_nodes, uninterrupted, tmp_path):
     epochs = []
     while process.poll() is None:
         if progress_written(folder) != lost:
-            epochs += [json.loads(f.read_text())["epoch"] for f in folder.glob("*/progress.json")]
+            epochs += validated_epochs(folder)
         time.sleep(0.01)
     assert process.returncode == 0, process.output
     return store, folder, (saved, epochs)
@@ -153,6 +153,12 @@ def lose_node_during(stages, sign, two_nodes, uninterrupted, tmp_path):
 def progress_written(folder):
     """When the training last told of its progress: what it told before the loss is not new."""
     return [file.stat().st_mtime_ns for file in folder.glob("*/progress.json")]
+
+
+def validated_epochs(folder):
+    """The last epoch that each training told of; -1 before the first."""
+    found = [json.loads(file.read_text()) for file in folder.glob("*/progress.json")]
+    return [progress["last"].get("epoch", -1) for progress in found]
 
 
 def saved_epoch(folder):

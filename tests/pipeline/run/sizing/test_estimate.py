@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from peg_core.artifacts.manifest import Manifest
 from peg_core.errors import DiskFull, PegError
 from pipeline.cli.config_command import show
 from pipeline.cli.plan_command import plan
@@ -28,6 +29,7 @@ from pipeline.store.local_store import open_store
 
 BASE = {"name": "a", "store": "s", "graph": {"edges": "e.parquet"}}
 Usage = namedtuple("Usage", "free")
+MEASURED = ("ingest", "split", "encode", "train", "embed")
 
 
 def costs(nodes, edges, **sections):
@@ -120,30 +122,37 @@ def test_the_resolved_configuration_is_shown_with_reasons_and_can_be_run(small_c
 
 @pytest.mark.ray
 @pytest.mark.slow
-def test_estimates_are_near_what_a_run_took(cluster, small_pipeline, display, tmp_path):
+def test_estimates_are_near_what_a_run_took(start_peg, tmp_path):
     """Disk within a factor of 1.5, memory of the largest task within a factor of 2."""
     rng = np.random.default_rng(0)
     ends = rng.integers(0, 20_000, size=(2, 100_000))
     pl.DataFrame({"src": ends[0], "dst": ends[1]}).write_parquet(tmp_path / "more.parquet")
-    config = PipelineConfig(
-        name="measured",
-        store=str(tmp_path / "measured"),
-        graph={"edges": str(tmp_path / "more.parquet")},
-        split={"folds": 2},
-        encodings=[{"kind": "le", "dimensions": 16}],
-        train={"links": 100_000, "batching": "sampled", "fan_outs": [3, 3]},
-    )
+    settings = {
+        "name": "measured",
+        "store": str(tmp_path / "measured"),
+        "graph": {"edges": str(tmp_path / "more.parquet")},
+        "split": {"folds": 2},
+        "encodings": [{"kind": "le", "dimensions": 16}],
+        "train": {"links": 100_000, "batching": "sampled", "fan_outs": [3, 3]},
+        "cluster": {"workers": 1},
+    }
+    config = PipelineConfig(**settings)
     store = open_store(config.store)
     expected = estimate_run(config, store, plan_run(config)).by_stage
-    found = run_pipeline(config, display, target="embed")
-    for name in ("ingest", "split", "encode", "embed"):
+    (tmp_path / "measured.yaml").write_text(yaml.safe_dump(settings))
+    # a Ray of its own: a worker that other runs used before holds their memory
+    process = start_peg("run", tmp_path / "measured.yaml")
+    assert process.wait() == 0, process.output
+    current = Path(config.store, "current")
+    found = {name: Manifest.require(current / name) for name in MEASURED}
+    for name in set(MEASURED) - {"train"}:
         written = found[name].metrics["bytes_written"]
         assert written / 1.5 < expected[name].disk_bytes < written * 1.5, (name, written)
-    for name in ("ingest", "split", "encode", "train", "embed"):
+    for name in MEASURED:
         peak = found[name].peak_memory_bytes
         assert peak / 2 < expected[name].task_memory_bytes < peak * 2, (name, peak)
     rows = read_history(config.store).filter(pl.col("work") > 0)
-    assert set(rows["stage"]) == {"ingest", "features", "split", "encode", "train", "embed"}
+    assert set(rows["stage"]) >= {*MEASURED, "features"}
 
 
 def test_a_run_that_does_not_fit_on_the_disk_is_refused(small_pipeline, monkeypatch, display):
