@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from peg_core.errors import InputError
+from pipeline.cli.display.inspect_display import show_bytes
 from pipeline.cli.run_options import config_argument, force_option, from_option, set_option
 from pipeline.config.loading import load_config
-from pipeline.report.formats import format_seconds
+from pipeline.report.formats import format_seconds, format_time
 from pipeline.run.plan import Action, Step, forced_stages
 from pipeline.run.progress import show
 from pipeline.run.sizing.automatic import Choice
@@ -61,7 +62,8 @@ def plan(
     else:
         console = Console(highlight=False)
         console.print(_plan_table(steps, expected.by_stage))
-        console.print(f"\nin all about {_cost_text(expected.total)}")
+        time, memory, disk = _cost_texts(expected.total)
+        console.print(f"\nin all about {time}, {memory} of memory for a task, {disk} of disk")
         if expected.choices:
             console.print(_choices_table(expected.choices))
     require_space(loaded, steps, expected.by_stage)
@@ -70,24 +72,28 @@ def plan(
 def _plan_table(steps: Sequence[Step], found: Mapping[str, Estimate]) -> Table:
     table = Table("stage", "action", "fingerprint", "why", box=None)
     if any(step.action is Action.RUN for step in steps) and found:
-        table.add_column("about")
+        for name in ("time", "memory", "disk"):
+            table.add_column(name, justify="right", no_wrap=True)
     for step in steps:
         colour = "yellow" if step.action is Action.RUN else "green"
-        about = _cost_text(found[step.stage.name]) if step.stage.name in found else ""
+        runs = step.action is Action.RUN and step.stage.name in found
         row = (
             step.stage.name,
             f"[{colour}]{step.action.value}[/{colour}]",
             step.fingerprint,
             step.reason,
-            about if step.action is Action.RUN else "",
+            *(_cost_texts(found[step.stage.name]) if runs else ("", "", "")),
         )
         table.add_row(*row[: len(table.columns)])
     return table
 
 
-def _cost_text(estimate: Estimate) -> str:
-    memory, disk = estimate.task_memory_bytes / 1e9, estimate.disk_bytes / 1e9
-    return f"{format_seconds(estimate.seconds)}, {memory:.1f} GB memory, {disk:.2f} GB disk"
+def _cost_texts(estimate: Estimate) -> tuple[str, str, str]:
+    """Time, memory and disk, none longer than an estimate deserves."""
+    sizes = (show_bytes(size) for size in (estimate.task_memory_bytes, estimate.disk_bytes))
+    memory, disk = sizes
+    seconds = f"{estimate.seconds:.0f} s" if estimate.seconds < 60 else None
+    return seconds or format_seconds(estimate.seconds), memory, disk
 
 
 def _choices_table(choices: Sequence[Choice]) -> Table:
@@ -122,7 +128,7 @@ def _state(store: AnyStore, step: Step) -> tuple[str, ...]:
     manifest = store.find(step.stage.name, step.fingerprint)
     if manifest is not None:
         counts = ", ".join(f"{key} {show(value)}" for key, value in manifest.counts.items())
-        return "done", manifest.finished, f"{manifest.seconds:.1f}", counts
+        return "done", format_time(manifest.finished), f"{manifest.seconds:.1f}", counts
     shards = store.finished_shards(step.stage.name, step.fingerprint)
     if shards is not None:
         return "started", "", "", f"{shards} shards finished"

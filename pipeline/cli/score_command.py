@@ -16,6 +16,7 @@ from peg_core.object_url import is_url
 from pipeline.config.loading import load_config
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import ScoreConfig
+from pipeline.report.formats import format_time
 from pipeline.run.plan import Action, Step
 from pipeline.run.progress import RunDisplay
 from pipeline.store.local_store import ArtifactStore, open_store
@@ -160,7 +161,7 @@ def _score_run(config: PipelineConfig, out: Path, display: RunDisplay) -> Manife
     folder = ScoreFolder(out, needed, config.score)
     found = folder.finished()
     if found is not None:
-        display.reused("score", f"done on {found.finished}")
+        display.reused("score", f"done on {format_time(found.finished)}")
         return found
     needless = "embed" if config.score.graph == "all" else ""
     made = [name for name in SCORED_WITH if name in steps and name != needless]
@@ -216,7 +217,7 @@ def _score_other(
     folder = ScoreFolder(out, inputs, score)
     found = folder.finished()
     if found is not None:
-        display.reused("score", f"done on {found.finished}")
+        display.reused("score", f"done on {format_time(found.finished)}")
         return found
     cluster = Cluster(ClusterSettings(**where))
     runner = StageRunner(transfer_config(model, other, score, folder.work), cluster, display)

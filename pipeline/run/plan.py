@@ -12,6 +12,7 @@ from peg_core.errors import ConfigError, nearest_hint
 from peg_core.graph.edge_table import find_parquet_files
 from peg_core.storage.object_storage import file_facts
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.report.formats import format_time
 from pipeline.run.stage import Stage
 
 
@@ -63,7 +64,7 @@ def make_plan(
             continue
         if pinned and stage.name in pinned:
             kept = pinned[stage.name]
-            reason = f"kept, done on {kept.finished}"
+            reason = f"kept, done on {format_time(kept.finished)}"
             steps[stage.name] = Step(stage, kept.identity, Action.REUSE, reason, kept=True)
             continue
         identity = Identity(
@@ -78,7 +79,7 @@ def make_plan(
         if stage.name in forced:
             action, reason = Action.RUN, "asked for"
         elif found is not None:
-            action, reason = Action.REUSE, f"done on {found.finished}"
+            action, reason = Action.REUSE, f"done on {format_time(found.finished)}"
         elif broken is not None:
             action, reason = Action.RUN, f"damaged: {broken}"
         else:
