@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.table import Column, Table
 
 from peg_core.artifacts.manifest import Manifest
 from peg_core.errors import ConfigError
 from peg_core.object_url import within
+from pipeline.cli.display.metrics_display import print_metrics
 from pipeline.cli.run_options import (
     config_argument,
     force_option,
@@ -24,7 +24,6 @@ from pipeline.cli.run_options import (
 )
 from pipeline.config.loading import load_config
 from pipeline.config.pipeline_config import PipelineConfig
-from pipeline.report.data import SUFFIXES
 from pipeline.run.plan import forced_stages
 from pipeline.run.progress import RunDisplay
 from pipeline.store.local_store import AnyStore, open_store
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pipeline.run.repeats import RunSeries
-
-# So that the table fits into a terminal.
-SHORT = {"average_precision": "ap"}
 
 
 @click.command()
@@ -150,8 +146,7 @@ def _print_results(
     from pipeline.stages.report import cold_note, evaluation_tables
 
     for protocol, rows in evaluation_tables(manifests).items():
-        console.print()
-        console.print(_metrics_table(protocol, rows))
+        print_metrics(console, protocol, rows)
     if note := cold_note(manifests["evaluate"]):
         console.print(f"\n{note}", soft_wrap=True)
     console.print()
@@ -170,17 +165,3 @@ def _print_results(
         f"  peg run {file} --set train.lr=0.002  # only training and what follows", soft_wrap=True
     )
     console.print(f"  peg plan {file}  # what is reused, and why", soft_wrap=True)
-
-
-def _metrics_table(protocol: str, rows: list[dict[str, Any]]) -> Table:
-    """Values of every method, with half the width of their interval."""
-    metrics = [name for name in rows[0] if name != "method" and not name.endswith(SUFFIXES)]
-    table = Table(Column(protocol, no_wrap=True), *(SHORT.get(m, m) for m in metrics), box=None)
-    for row in rows:
-        table.add_row(row["method"].replace("_", " "), *(_metric(row, name) for name in metrics))
-    return table
-
-
-def _metric(row: dict[str, Any], name: str) -> str:
-    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
-    return f"{row[name]:.4f}" + (f" ±{(high - low) / 2:.3f}" if low is not None else "")
