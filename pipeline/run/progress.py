@@ -90,18 +90,21 @@ class LiveLine:
 
 
 class PlainLine:
-    """A line now and then, for logs."""
+    """A line now and then, for logs; none that says what the last one said."""
 
     def __init__(self, console: Console, name: str) -> None:
         self._console, self._name = console, name
-        self._last = time.monotonic()
+        self._last, self._told = time.monotonic(), ""
 
     def update(self, done: float, total: float, note: str = "") -> None:
         if time.monotonic() - self._last < PLAIN_SECONDS:
             return
         self._last = time.monotonic()
         share = 100 * done / max(total, 1)
-        self._console.print(f"  {self._name:<10} {share:3.0f} %    {note}", highlight=False)
+        line = f"  {self._name:<10} {share:3.0f} %    {note}"
+        if line != self._told:
+            self._console.print(line, highlight=False)
+            self._told = line
 
     def close(self) -> None:
         """Nothing to take away."""

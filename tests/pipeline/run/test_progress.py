@@ -28,6 +28,18 @@ def test_plain_lines_where_there_is_no_terminal(monkeypatch):
     ]
 
 
+def test_a_log_does_not_say_twice_what_has_not_changed(monkeypatch):
+    monkeypatch.setattr(progress, "PLAIN_SECONDS", 0)
+    out = io.StringIO()
+    with RunDisplay(Console(file=out, width=200)) as display:
+        line = display.start("train", "not done yet")
+        for done, note in ((0, "starting"), (0, "starting"), (1, "starting"), (1, "epoch 1")):
+            line.update(done, 4, note)
+    assert [text.split()[-1] for text in out.getvalue().splitlines()[1:]] == ["starting"] * 2 + [
+        "1"
+    ]
+
+
 def test_a_live_display_on_a_terminal():
     out = io.StringIO()
     run_a_stage(Console(file=out, width=200, force_terminal=True))
