@@ -56,14 +56,14 @@ from pipeline.stages.ingestion.ingestion import Ingestion
 from workers.artifact_ref import ArtifactRef
 from workers.shard import Shard
 from workers.task_map import TaskMap
-from workers.tasks.ingest import IngestRequest
+from workers.tasks.ingestion.edges import IngestRequest
 
 class Silent:
     def update(self, done, total, note=""):
         pass
 
 def ready() -> dict:
-    import workers.tasks.ingest
+    import workers.tasks.ingestion.edges
     return {}
 
 workers = int(sys.argv[3])

@@ -6,21 +6,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from peg_core.atomic_file import write_array
 from peg_core.graph import edge_runs
+from peg_core.graph.edge_entries import (
+    Duplicates,
+    EdgeKeys,
+    Entries,
+    combine_entries,
+    combine_relations,
+    combine_rows,
+)
 from peg_core.graph.fading import LISTED, Fading
 from peg_core.graph.graph_store import GraphStore, index_dtype
+from peg_core.graph.relations import Relations
 from peg_core.storage.shared_array import create_array, read_rows, write_rows
 from peg_core.storage.stored_path import is_there
 
 Array = npt.NDArray[Any]
-Duplicates = Literal["sum", "max", "first"]
-COMBINE = {"sum": np.add, "max": np.maximum}
+# The arrays of a graph that are as long as its entries.
+ARRAYS = ("indices", "weights", "times", "codes", "context_weights")
 
 
 @dataclass(frozen=True)
@@ -54,15 +63,6 @@ def cut_with_graph(
     return [KeyRange(a, b) for a, b in pairwise(ordered)]
 
 
-@dataclass(frozen=True)
-class _Entries:
-    """Distinct edges of a range, sorted: keys without direction, weights and times or None."""
-
-    keys: Array
-    weights: Array | None
-    times: Array | None
-
-
 def merge_range(
     part: KeyRange,
     runs: Sequence[Path],
@@ -70,6 +70,7 @@ def merge_range(
     out: Path,
     *,
     duplicates: Duplicates,
+    relations: Relations | None = None,
     before: GraphStore | None = None,
     times_before: Array | None = None,
 ) -> dict[str, int]:
@@ -83,13 +84,20 @@ def merge_range(
         Entries written and the first row; of the runs, the distinct (edge, direction)
         entries and the distinct edges; with times, the newest.
     """
-    keys, weights, times = (_read(part, runs, name) for name in ("keys", "weights", "times"))
+    keys, weights, times, numbers = (
+        _read(part, runs, name) for name in ("keys", "weights", "times", "relations")
+    )
     assert keys is not None
-    new, directed = _combine_rows(keys, weights, times, duplicates)
-    distinct = len(new.keys)
+    rows_of_runs = EdgeKeys(keys, weights, times)
+    if relations is None:
+        new, directed = combine_rows(rows_of_runs, duplicates)
+        distinct = len(new.keys)
+    else:
+        numbers = np.zeros(len(keys), np.uint8) if numbers is None else numbers
+        new, directed, distinct = combine_relations(rows_of_runs, numbers, relations, duplicates)
     if before is not None:
         old = _slice_of_graph(part, before, num_nodes, times_before)
-        new = _combine_entries(old, new, duplicates)
+        new = combine_entries(old, new, duplicates)
     first_row = part.first // num_nodes
     rows = new.keys // num_nodes
     write_array(out / "indices.npy", (new.keys - rows * num_nodes).astype(index_dtype(num_nodes)))
@@ -99,6 +107,10 @@ def merge_range(
         write_array(out / "weights.npy", new.weights.astype(np.float32))
     if new.times is not None:
         write_array(out / "times.npy", new.times)
+    if new.codes is not None:
+        write_array(out / "codes.npy", new.codes)
+    if new.context_weights is not None:
+        write_array(out / "context_weights.npy", new.context_weights.astype(np.float32))
     facts = {
         "entries": len(new.keys),
         "first_row": first_row,
@@ -131,41 +143,9 @@ def _rows_of(part: KeyRange, run: Path) -> tuple[int, int]:
     return found[0], found[1]
 
 
-def _combine_rows(
-    keys: Array, weights: Array | None, times: Array | None, duplicates: Duplicates
-) -> tuple[_Entries, int]:
-    """Distinct edges of the rows, and how many distinct (edge, direction) there are."""
-    if weights is None and times is None:
-        keys.sort()
-        directed = int(np.count_nonzero(np.diff(keys, prepend=-1)))
-        keys >>= 1
-        return _Entries(keys[np.diff(keys, prepend=-1) != 0], None, None), directed
-    order = np.argsort(keys >> 1, kind="stable")
-    keys = keys[order]
-    edges = keys >> 1
-    starts = np.flatnonzero(np.diff(edges, prepend=-1))
-    seen = np.bitwise_or.reduceat((1 << (keys & 1)), starts) if len(starts) else keys
-    directed = int(np.count_nonzero(seen & 1) + np.count_nonzero(seen & 2))
-    return _Entries(
-        edges[starts],
-        None if weights is None else _reduce(weights[order], starts, duplicates),
-        None if times is None else _earliest(times[order], starts),
-    ), directed
-
-
-def _reduce(values: Array, starts: Array, duplicates: Duplicates) -> Array:
-    if duplicates == "first" or not len(starts):
-        return values[starts]
-    return COMBINE[duplicates].reduceat(values, starts)
-
-
-def _earliest(values: Array, starts: Array) -> Array:
-    return np.minimum.reduceat(values, starts) if len(starts) else values
-
-
 def _slice_of_graph(
     part: KeyRange, graph: GraphStore, num_nodes: int, times: Array | None
-) -> _Entries:
+) -> Entries:
     """The entries of an earlier graph that fall into the range."""
     start = min(part.first // num_nodes, graph.num_nodes)
     stop = min(-(-part.last // num_nodes), graph.num_nodes)
@@ -174,24 +154,11 @@ def _slice_of_graph(
     keys = rows * num_nodes + piece.indices
     first, last = np.searchsorted(keys, [part.first, part.last])
     offset = int(graph.indptr[start])
-    return _Entries(
+    return Entries(
         keys[first:last],
         None if piece.weights is None else piece.weights[first:last].astype(np.float64),
         None if times is None else times[offset + first : offset + last],
     )
-
-
-def _combine_entries(old: _Entries, new: _Entries, duplicates: Duplicates) -> _Entries:
-    """Two sorted lists of distinct edges as one; the old ones came first."""
-    keys = np.concatenate([old.keys, new.keys])
-    order = np.argsort(keys, kind="stable")
-    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    weights = times = None
-    if old.weights is not None and new.weights is not None:
-        weights = _reduce(np.concatenate([old.weights, new.weights])[order], starts, duplicates)
-    if old.times is not None and new.times is not None:
-        times = _earliest(np.concatenate([old.times, new.times])[order], starts)
-    return _Entries(keys[order][starts], weights, times)
 
 
 def allocate(
@@ -208,7 +175,7 @@ def allocate(
         counts[fact["first_row"] + 1 : fact["first_row"] + 1 + len(piece)] += piece
     write_array(folder / "indptr.npy", np.cumsum(counts))
     total = sum(fact["entries"] for fact in facts)
-    for name in ("indices", "weights", "times"):
+    for name in ARRAYS:
         sample = ranges[0] / f"{name}.npy"
         if is_there(sample):
             file = LISTED if fading and name == "weights" else f"{name}.npy"
@@ -228,7 +195,7 @@ def place_range(
         newest: When the newest edge of all ranges came.
     """
     found = {}
-    for name in ("indices", "weights", "times"):
+    for name in ARRAYS:
         if (part / f"{name}.npy").exists():
             found[name] = np.load(part / f"{name}.npy", mmap_mode="r")
             file = LISTED if fading and name == "weights" else f"{name}.npy"

@@ -40,6 +40,25 @@ class EdgeColumns:
         return [name for name in (self.source, self.target, self.weight, self.time) if name]
 
 
+@dataclass(frozen=True)
+class EdgeSource:
+    """One edge list of a graph.
+
+    Args:
+        files: Parquet files, all with the same columns.
+        columns: What they are called.
+        kinds: The kinds, by their place, of the two ends.
+        number: Of the relation, where the graph has relations.
+        scale: What weights are multiplied by.
+    """
+
+    files: list[str]
+    columns: EdgeColumns
+    kinds: tuple[int, int] = (0, 0)
+    number: int = 0
+    scale: float = 1.0
+
+
 @dataclass
 class Dirt:
     """Rows read, and rows that were left out, by reason."""
@@ -65,20 +84,28 @@ class EdgeRows:
     weight: npt.NDArray[np.float64] | None
     time: npt.NDArray[np.int64] | None
 
+    @property
+    def ends(self) -> tuple[pa.Array, pa.Array]:
+        return self.source, self.target
+
 
 def read_edges(
     groups: Sequence[RowGroup],
     columns: EdgeColumns,
-    id_type: pa.DataType,
+    id_types: Sequence[pa.DataType],
     *,
     on_bad_rows: OnBadRows,
     dirt: Dirt,
 ) -> Iterator[EdgeRows]:
-    """Yield the rows of the groups in bounded batches; counts go into ``dirt``."""
+    """Yield the rows of the groups in bounded batches; counts go into ``dirt``.
+
+    Args:
+        id_types: Those of the two ends.
+    """
     for group in groups:
         first = 0
         for table in _batches(group, columns.names):
-            yield _clean(table, columns, id_type, _Location(group, first), on_bad_rows, dirt)
+            yield _clean(table, columns, id_types, _Location(group, first), on_bad_rows, dirt)
             first += len(table)
 
 
@@ -124,7 +151,7 @@ def _batches(group: RowGroup, columns: list[str]) -> Iterator[pa.Table]:
 def _clean(
     table: pa.Table,
     columns: EdgeColumns,
-    id_type: pa.DataType,
+    id_types: Sequence[pa.DataType],
     location: _Location,
     on_bad_rows: OnBadRows,
     dirt: Dirt,
@@ -138,7 +165,10 @@ def _clean(
     if columns.weight:
         table, weight = _with_good_weights(table, columns.weight, location, on_bad_rows, dirt)
     time = _timestamps(table[columns.time], location, columns.time) if columns.time else None
-    ends = [_ids(table[name], id_type, location, name) for name in columns.ends]
+    ends = [
+        _ids(table[name], id_type, location, name)
+        for name, id_type in zip(columns.ends, id_types, strict=True)
+    ]
     return EdgeRows(ends[0], ends[1], weight, time)
 
 

@@ -53,34 +53,75 @@ class NodeColumns:
         return list(dict.fromkeys([self.id, *self.features, *optional]))
 
 
-def write_node_table(
-    groups: Sequence[RowGroup], columns: NodeColumns, node_ids: NodeIds, folder: Path
-) -> dict[str, int]:
-    """Write what the table says of the nodes into the folder of their graph.
+@dataclass(frozen=True)
+class KindTable:
+    """The node table of one kind of node.
 
-    ``features.npy`` [num_nodes, width] float32, zeros for nodes without a row, and
-    ``node_table.parquet`` with the columns ``label`` and ``split``, one row per node in
-    index order, null for nodes without a row; each where the table has it.
+    Args:
+        groups: Its row groups; none where there is no table.
+        columns: What they hold.
+        ids: Of the nodes of the kind, in the order of the nodes.
+        first: The number of the first of these nodes.
+    """
+
+    groups: Sequence[RowGroup]
+    columns: NodeColumns
+    ids: NodeIds
+    first: int = 0
+
+
+def write_node_tables(tables: Sequence[KindTable], folder: Path) -> dict[str, int]:
+    """Write what the tables of all kinds say of the nodes into the folder of their graph.
+
+    ``features.npy`` [num_nodes, width] float32, zeros for nodes without a row; the features of
+    different kinds stand in columns of their own. ``node_table.parquet`` with the columns
+    ``label`` and ``split``, one row per node in index order, null for nodes without a row; each
+    where a table has it.
 
     Returns:
         Counts for the manifest.
     """
-    index = locate_rows(groups, columns.id, node_ids)
-    counts = {"nodes_without_row": len(node_ids) - len(index)}
-    if columns.features:
-        counts |= _write_features(groups, columns, index, len(node_ids), folder / "features.npy")
-    kept = {"label": columns.label, "split": columns.split}
+    num_nodes = sum(len(table.ids) for table in tables)
+    rows = [locate_rows(table.groups, table.columns.id, table.ids) for table in tables]
+    counts = {"nodes_without_row": num_nodes - sum(len(index) for index in rows)}
+    if any(table.columns.features for table in tables):
+        index = [own + table.first for own, table in zip(rows, tables, strict=True)]
+        counts |= _write_features(tables, index, num_nodes, folder / "features.npy")
     values = {
-        name: _in_index_order(groups, column, index, len(node_ids))
-        for name, column in kept.items()
-        if column
+        name: column
+        for name in ("label", "split")
+        if (column := _of_all_kinds(tables, rows, name)) is not None
     }
     if values:
         with atomic_path(folder / "node_table.parquet") as temporary:
             pq.write_table(pa.table(values), temporary, compression="zstd")
     if "label" in values:
-        counts["labelled_nodes"] = len(node_ids) - values["label"].null_count
+        counts["labelled_nodes"] = num_nodes - values["label"].null_count
     return counts
+
+
+def _of_all_kinds(
+    tables: Sequence[KindTable], rows: Sequence[IntArray], name: str
+) -> pa.ChunkedArray | None:
+    """The labels or parts of all nodes, null where nobody says; None where no table has them."""
+    found = []
+    for table, index in zip(tables, rows, strict=True):
+        column = getattr(table.columns, name)
+        found.append(
+            _in_index_order(table.groups, column, index, len(table.ids)) if column else None
+        )
+    types = list(dict.fromkeys(part.type for part in found if part is not None))
+    if not types:
+        return None
+    if len(types) > 1:
+        files = [table.groups[0].file for table in tables if getattr(table.columns, name)]
+        needed = f"{types[0]} as in {files[0]}"
+        raise InputError.wrong_type(files[-1], name, found=types[1], needed=needed)
+    parts = [
+        pa.nulls(len(table.ids), types[0]) if part is None else part.combine_chunks()
+        for part, table in zip(found, tables, strict=True)
+    ]
+    return pa.chunked_array(parts)
 
 
 def locate_rows(groups: Sequence[RowGroup], id_column: str, node_ids: NodeIds) -> IntArray:
@@ -104,20 +145,43 @@ def locate_rows(groups: Sequence[RowGroup], id_column: str, node_ids: NodeIds) -
 
 
 def _write_features(
-    groups: Sequence[RowGroup], columns: NodeColumns, index: IntArray, num_nodes: int, out: Path
+    tables: Sequence[KindTable], rows: Sequence[IntArray], num_nodes: int, out: Path
 ) -> dict[str, int]:
-    parts = [_feature_column(groups, name, columns.feature_width) for name in columns.features]
-    width = sum(part.width for part in parts)
-    first = 0
+    """Write the features of all kinds side by side.
+
+    Args:
+        rows: The node of every row of each table.
+    """
+    parts = [
+        [
+            _feature_column(table.groups, name, table.columns.feature_width)
+            for name in table.columns.features
+        ]
+        for table in tables
+    ]
+    widths = [sum(part.width for part in own) for own in parts]
     with atomic_path(out) as temporary:
-        shape = (num_nodes, width)
-        features = new_mapped_array(temporary, shape, np.float32)
-        for rows, batch in _batches(groups, columns.features, max(1, BATCH_VALUES // width)):
-            blocks = [part.read(batch[part.name], rows) for part in parts]
-            features[index[first : first + len(batch)]] = np.concatenate(blocks, axis=1)
-            first += len(batch)
+        features = new_mapped_array(temporary, (num_nodes, sum(widths)), np.float32)
+        left = 0
+        for table, own, index, width in zip(tables, parts, rows, widths, strict=True):
+            _fill_features(table, own, index, features[:, left : left + width])
+            left += width
         features.flush()
-    return {"feature_width": width}
+    return {"feature_width": sum(widths)}
+
+
+def _fill_features(
+    table: KindTable, parts: Sequence[FeatureColumn], index: IntArray, out: npt.NDArray[Any]
+) -> None:
+    """Copy the features of one kind to the rows of its nodes, [num_nodes, width]."""
+    first = 0
+    if not parts:
+        return
+    batch_rows = max(1, BATCH_VALUES // out.shape[1])
+    for rows, batch in _batches(table.groups, table.columns.features, batch_rows):
+        blocks = [part.read(batch[part.name], rows) for part in parts]
+        out[index[first : first + len(batch)]] = np.concatenate(blocks, axis=1)
+        first += len(batch)
 
 
 def _feature_column(

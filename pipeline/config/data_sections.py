@@ -1,21 +1,18 @@
-"""Sections on what a model learns from: graph, features, split, encodings."""
+"""Sections on what a model learns from: features, split, encodings."""
 
 from __future__ import annotations
 
 import posixpath
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from peg_core.encoding import ENCODERS
-from peg_core.graph.feature_columns import MAX_WIDTH
 from pipeline.config.field_types import (
     LATER,
     MOST,
     Auto,
-    Column,
     Location,
-    Names,
     OrAuto,
     Ratio,
     Section,
@@ -24,99 +21,9 @@ from pipeline.config.field_types import (
     registered,
     shorten,
 )
-from pipeline.config.half_life import parse_half_life
-
-
-def optional_half_life(value: object) -> object:
-    """A length of time, or none."""
-    return None if value is None else parse_half_life(value)
-
 
 # Of graphs that are not large.
 FOLDS = 10
-
-
-class GraphConfig(Section):
-    """Where the edges are, and the names of their columns."""
-
-    edges: Location = Field(description="Parquet edge list: a file, a folder or a glob.")
-    source: Column = Field("src", description="Column with one end of the edge.")
-    target: Column = Field("dst", description="Column with the other end.")
-    weight: Column | None = Field(None, description="Column with edge weights; none: all 1.")
-    duplicates: Literal["sum", "max", "first"] = Field(
-        "sum", description="Weight of an edge that is listed several times."
-    )
-    on_bad_rows: Literal["error", "drop"] = Field(
-        "error",
-        description="Rows with a null id, a null value, a weight that is not positive or a date in "
-        "the future: stop and name the first, or leave them out and count them.",
-    )
-    time: Column | None = Field(None, description="Column with timestamps, for `split.by: time`.")
-    half_life: Annotated[str | float | None, LATER, BeforeValidator(optional_half_life)] = Field(
-        None,
-        description="Edges fade: a weight halves in this time, counted from the newest edge of the "
-        "graph, for example 90d; a number where `time` holds integers. none: they do not.",
-    )
-    nodes: Location | None = Field(
-        None, description="Parquet node table: ids, and what is known about the nodes."
-    )
-    node_id: Column = Field("id", description="Id column of the node table.")
-    features: Names | None = Field(
-        None,
-        min_length=1,
-        description="Feature column of the node table: lists of floats, or of the indices of "
-        "binary features. Or a list of columns, which may be plain numbers too.",
-    )
-    feature_width: int | None = Field(
-        None,
-        ge=1,
-        le=MAX_WIDTH,
-        description="Number of binary features, where `features` holds indices; none: the "
-        "largest index decides.",
-    )
-    label: Column | None = Field(None, description="Column with the class of a node.")
-    node_split: Column | None = Field(
-        None, description="Column with the part of the split that a node belongs to."
-    )
-
-    @model_validator(mode="after")
-    def _consistent(self) -> GraphConfig:
-        for key in ("features", "label", "node_split"):
-            if getattr(self, key) is not None and self.nodes is None:
-                raise ValueError(f"`{key}` needs `nodes`, the table that has the column")
-        if self.half_life is not None and self.time is None:
-            raise ValueError("`half_life` needs `time`, the column with the times of the edges")
-        if self.feature_width is not None and len(self.features or []) != 1:
-            raise ValueError("`feature_width` needs `features` to name one column, with indices")
-        self._check_columns()
-        return self
-
-    def _check_columns(self) -> None:
-        """Refuse two keys that name one column where they mean different things."""
-        of_edges = (
-            ("source", "target"),
-            ("weight", "source"),
-            ("weight", "target"),
-            ("time", "source"),
-            ("time", "target"),
-        )
-        of_nodes = ("label", "node_id"), ("node_split", "node_id"), ("label", "node_split")
-        for key, other in (*of_edges, *of_nodes):
-            name = getattr(self, key)
-            if name is not None and name == getattr(self, other):
-                raise ValueError(
-                    f"`{key}` and `{other}` are both the column {shorten(name)}, but must be two; "
-                    f"name another column as `{key}`"
-                )
-        features = self.features or []
-        for name in features:
-            if features.count(name) > 1:
-                raise ValueError(f"`features` names the column {shorten(name)} twice; name it once")
-        if self.node_id in features:
-            raise ValueError(
-                f"`features` names {shorten(self.node_id)}, the column of `node_id`; ids say "
-                "nothing about nodes: take it out of `features`"
-            )
 
 
 class FeaturesConfig(Section):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -272,10 +273,16 @@ def model_at(path: KeyPath) -> type[BaseModel]:
     model: type[BaseModel] = PipelineConfig
     for name in path:
         field = model.model_fields.get(str(name))
-        for kind in (field.annotation, *get_args(field.annotation)) if field else ():
-            if isinstance(kind, type) and issubclass(kind, BaseModel):
-                model = kind
+        model = next(_sections(field.annotation), model) if field else model
     return model
+
+
+def _sections(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The sections that a type is made of."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for kind in get_args(annotation):
+        yield from _sections(kind)
 
 
 def _default(path: KeyPath) -> Any:

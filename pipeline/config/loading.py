@@ -18,6 +18,7 @@ from pipeline.config.data_sections import EncodingConfig, check_encoder
 from pipeline.config.document import ConfigDocument, KeyPath
 from pipeline.config.explanation import explain, explain_unknown_key
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.config.relation_sections import PLACE, SECTIONS
 from pipeline.config.yaml_loader import ConfigDumper
 
 # A file that is not meant for us has thousands.
@@ -81,11 +82,17 @@ def _validate(document: ConfigDocument) -> PipelineConfig | None:
         try:
             config = PipelineConfig.model_validate(document.data, strict=True)
         except ValidationError as error:
-            found += [_verdict(detail, document) for detail in error.errors()]
+            found += [_verdict(_located(detail), document) for detail in error.errors()]
     for path, message in found:
         if document.unset.get(path, message) == message:  # one problem with a ${NAME} is enough
             document.report(path, message)
     return config
+
+
+def _located(detail: ErrorDetails) -> ErrorDetails:
+    """An error at the key of the file, without what pydantic tried there."""
+    path = tuple(part for part in detail["loc"] if part not in (PLACE, SECTIONS))
+    return {**detail, "loc": path}
 
 
 def _verdict(detail: ErrorDetails, document: ConfigDocument) -> tuple[KeyPath, str]:

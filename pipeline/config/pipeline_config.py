@@ -5,11 +5,11 @@ Descriptions are shown by ``peg config schema`` and by editors; keep them useful
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.config.data_sections import EncodingConfig, FeaturesConfig, GraphConfig, SplitConfig
+from pipeline.config.data_sections import EncodingConfig, FeaturesConfig, SplitConfig
 from pipeline.config.field_types import (
     MOST,
     Bytes,
@@ -19,6 +19,7 @@ from pipeline.config.field_types import (
     TrainWorkers,
     Workers,
 )
+from pipeline.config.graph_section import GraphConfig, columns_of_links
 from pipeline.config.model_sections import ModelConfig, TrainConfig
 from pipeline.config.result_sections import (
     EmbedConfig,
@@ -141,7 +142,7 @@ class PipelineConfig(Section):
     def reads_node_features(self) -> bool:
         """Whether the model reads what the node table says about the nodes."""
         kind = self.features.kind
-        return kind in ("node", "node+positional") or (kind == "auto" and bool(self.graph.features))
+        return kind in ("node", "node+positional") or (kind == "auto" and self.graph.has_features)
 
     def _check_other_graph(self, other: GraphConfig) -> None:
         """A model can read another graph only where its features mean the same there."""
@@ -151,17 +152,32 @@ class PipelineConfig(Section):
                 f"`evaluate.on` needs features that other nodes have too, found "
                 f"`features.kind: {kind}`"
             )
-        if (self.graph.features is None) != (other.features is None):
+        if self.graph.meaning != other.meaning:
+            raise ValueError(
+                "`evaluate.on` needs the kinds of node and relations that `graph` has, only the "
+                "files may be others"
+            )
+        if self.graph.has_features != other.has_features:
             raise ValueError("`evaluate.on` needs `features` where `graph` has them, and only then")
-        if other.features is not None and self.features.reduce == "pca" and kind != "degree":
+        if other.has_features and self.features.reduce == "pca" and kind != "degree":
             raise ValueError(
                 "`evaluate.on` needs one projection for both graphs, principal components are "
                 "each graph's own; set `features.reduce` to random or none"
             )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _candidates_as_links(cls, data: Any) -> Any:
+        """Candidates of a graph with relations have the columns of the predicted one."""
+        sections = data if isinstance(data, dict) else {}
+        graph, score = sections.get("graph"), sections.get("score")
+        if not isinstance(graph, dict) or not isinstance(score, dict):
+            return data
+        return {**sections, "score": {**columns_of_links(graph), **score}}
+
     @model_validator(mode="after")
     def _consistent(self) -> PipelineConfig:
-        if self.split.by == "time" and self.graph.time is None:
+        if self.split.by == "time" and self.graph.predicted.time is None:
             raise ValueError("`split.by: time` needs `graph.time`, the column with the timestamps")
         if self.split.windows > 1 and self.repeats > 1:
             raise ValueError(
@@ -186,7 +202,7 @@ class PipelineConfig(Section):
         if self.evaluate.on is not None:
             self._check_other_graph(self.evaluate.on)
         kind = self.features.kind
-        if kind in ("node", "node+positional") and self.graph.features is None:
+        if kind in ("node", "node+positional") and not self.graph.has_features:
             raise ValueError(
                 f"`features.kind: {kind}` needs node features; set `graph.nodes` and "
                 "`graph.features`, or another kind"

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from peg_core.heuristics import HEURISTICS
-from pipeline.config.data_sections import GraphConfig
 from pipeline.config.field_types import (
     LATER,
     MOST,
@@ -23,6 +22,7 @@ from pipeline.config.field_types import (
     registered,
     shorten,
 )
+from pipeline.config.graph_section import GraphConfig
 
 
 class IntervalConfig(Section):

@@ -15,7 +15,7 @@ from peg_core.graph.edge_table import find_parquet_files, open_parquet, require_
 from peg_core.graph.feature_columns import require_numbers
 from peg_core.graph.ids.id_types import BINARY, TEXT, common_id_type
 from peg_core.object_url import StorageError, is_url
-from pipeline.config.data_sections import GraphConfig
+from pipeline.config.graph_section import GraphConfig
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.plan import Action, Step
 from pipeline.stages.score import require_free_names, score_columns
@@ -33,6 +33,7 @@ class InputTable:
         location: A file, a folder, a glob or a URL.
         what: One row of it, in the plural.
         ids: Columns that hold ids of nodes.
+        kinds: The kind of node that each of them holds.
         columns: Others that are read.
         edges: How an edge list names its columns; None: it is no edge list.
         features: Columns that must hold numbers.
@@ -44,6 +45,7 @@ class InputTable:
     location: str
     what: str
     ids: tuple[str, ...]
+    kinds: tuple[str, ...]
     columns: tuple[str, ...] = ()
     edges: EdgeColumns | None = None
     features: tuple[str, ...] = ()
@@ -77,11 +79,12 @@ class CheckedTable:
         """As they are stored."""
         return sum(footer.bytes for footer in self.footers)
 
-    def id_columns(self) -> Iterator[tuple[str, str, pa.DataType]]:
-        """File, column and type of every column with ids."""
+    def id_columns(self, kind: str) -> Iterator[tuple[str, str, pa.DataType]]:
+        """File, column and type of every column with ids of a kind of node."""
         for footer in self.footers:
-            for name in self.table.ids:
-                yield footer.file, name, footer.schema.field(name).type
+            for name, own in zip(self.table.ids, self.table.kinds, strict=True):
+                if own == kind:
+                    yield footer.file, name, footer.schema.field(name).type
 
 
 def check_inputs(config: PipelineConfig, steps: Iterable[Step]) -> list[CheckedTable]:
@@ -107,7 +110,7 @@ def check_inputs(config: PipelineConfig, steps: Iterable[Step]) -> list[CheckedT
         found = [check_table(table) for table in chosen]
         checked += found
         if not any(table.makes_graph for table in chosen):  # it was ingested: its ids are alike
-            found.append(_first_of(tables[0]))
+            found += [_first_of(table) for table in tables if table.edges is not None]
         _require_same_ids(found)
     return checked
 
@@ -137,7 +140,7 @@ def check_from_here(config: PipelineConfig) -> list[str]:
 def graph_tables(config: PipelineConfig) -> list[list[InputTable]]:
     """All tables of the configuration, those with ids of one graph together, edges first."""
     graph, score, recommend = config.graph, config.score, config.recommend
-    tables = _tables_of("graph", graph)
+    tables, link = _tables_of("graph", graph), graph.predicted
     links = {
         "split.valid_edges": config.split.valid_edges,
         "split.test_edges": config.split.test_edges,
@@ -146,35 +149,53 @@ def graph_tables(config: PipelineConfig) -> list[list[InputTable]]:
     }
     for setting, location in links.items():
         if location is not None:
-            tables.append(InputTable(setting, location, "links", (graph.source, graph.target)))
+            tables.append(InputTable(setting, location, "links", link.ends, link.kinds))
     if score is not None:
         ids = (score.source, score.target)
         added = tuple(score_columns(score).added)
         tables.append(
-            InputTable("score.candidates", score.candidates, "candidate pairs", ids, added=added)
+            InputTable(
+                "score.candidates",
+                score.candidates,
+                "candidate pairs",
+                ids,
+                link.kinds,
+                added=added,
+            )
         )
     if recommend is not None and recommend.nodes is not None:
-        column = (recommend.column,)
-        tables.append(InputTable("recommend.nodes", recommend.nodes, "nodes", column))
+        column, kind = (recommend.column,), link.kinds[:1]
+        tables.append(InputTable("recommend.nodes", recommend.nodes, "nodes", column, kind))
     other = config.evaluate.on
     return [tables, *([_tables_of("evaluate.on", other)] if other is not None else [])]
 
 
 def _tables_of(section: str, graph: GraphConfig) -> list[InputTable]:
-    edges = EdgeColumns(graph.source, graph.target, graph.weight, graph.time)
-    ids, others = tuple(edges.ends), tuple(edges.names[2:])
-    found = [
-        InputTable(f"{section}.edges", graph.edges, "edges", ids, others, edges, makes_graph=True)
-    ]
-    if graph.nodes is not None:
-        features = tuple(graph.features or ())
-        others = tuple(name for name in (graph.label, graph.node_split) if name)
+    found = []
+    for relation in graph.relations:
+        edges = EdgeColumns(*relation.ends, relation.weight, relation.time)
         found.append(
             InputTable(
-                f"{section}.nodes",
-                graph.nodes,
+                f"{section}.{graph.key_of(relation)}",
+                relation.files,
+                "edges",
+                relation.ends,
+                relation.kinds,
+                tuple(edges.names[2:]),
+                edges,
+                makes_graph=True,
+            )
+        )
+    for kind, table in graph.node_tables.items():
+        features = tuple(table.features or ())
+        others = tuple(name for name in (table.label, table.split) if name)
+        found.append(
+            InputTable(
+                f"{section}.nodes" if isinstance(graph.nodes, str) else f"{section}.nodes.{kind}",
+                table.files,
                 "nodes",
-                (graph.node_id,),
+                (table.id,),
+                (kind,),
                 (*features, *others),
                 features=features,
                 makes_graph=True,
@@ -215,15 +236,16 @@ def _check_file(file: str, table: InputTable) -> Footer:
 
 
 def _require_same_ids(tables: Sequence[CheckedTable]) -> None:
-    """One kind of id in the tables that make the graph, and numbers or text as there in others."""
-    graph = [column for table in tables if table.table.makes_graph for column in table.id_columns()]
-    kind = common_id_type(graph)
-    for table in tables:
-        if table.table.makes_graph:
-            continue
-        own = common_id_type(table.id_columns())
-        if (own in (TEXT, BINARY)) != (kind in (TEXT, BINARY)):
-            file, column, found = next(table.id_columns())
-            raise InputError.wrong_type(
-                file, column, found=found, needed=f"ids as those of the graph ({kind})"
-            )
+    """Ids of one type in the tables that make the graph, and numbers or text as there in others."""
+    for kind in dict.fromkeys(kind for table in tables for kind in table.table.kinds):
+        makers = [table for table in tables if table.table.makes_graph]
+        graph = common_id_type(column for table in makers for column in table.id_columns(kind))
+        for table in tables:
+            columns = list(table.id_columns(kind))
+            if table.table.makes_graph or not columns:
+                continue
+            if (common_id_type(columns) in (TEXT, BINARY)) != (graph in (TEXT, BINARY)):
+                file, column, found = columns[0]
+                raise InputError.wrong_type(
+                    file, column, found=found, needed=f"ids as those of the graph ({graph})"
+                )

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,17 +23,22 @@ from pipeline.config.redaction import is_secret_name
 from pipeline.run.run_log import RUN_ID
 from workers.jobs.job import JobRequest
 
-# Settings that name files; relative ones mean this folder here, not its copy on the cluster.
+# Settings that name files, `*` being every item of a section or list. Relative ones mean this folder
+# here, not its copy on the cluster.
 LOCATIONS = (
     "store",
     "graph.edges",
+    "graph.edges.*.files",
     "graph.nodes",
+    "graph.nodes.*.files",
     "split.valid_edges",
     "split.test_edges",
     "split.valid_negatives",
     "split.test_negatives",
     "evaluate.on.edges",
+    "evaluate.on.edges.*.files",
     "evaluate.on.nodes",
+    "evaluate.on.nodes.*.files",
     "score.candidates",
     "recommend.nodes",
 )
@@ -168,14 +173,22 @@ def package_folders() -> list[Path]:
 
 def local_locations(config: PipelineConfig) -> dict[str, str]:
     """Settings that name files of a file system, with their values."""
-    found = {}
-    for key in LOCATIONS:
-        value: Any = config
-        for part in key.split("."):
-            value = getattr(value, part, None)
-        if isinstance(value, str) and not is_url(value):
-            found[key] = value
-    return found
+    values = (each for key in LOCATIONS for each in _values(config, key.split(".")))
+    return {key: value for key, value in values if isinstance(value, str) and not is_url(value)}
+
+
+def _values(value: Any, parts: Sequence[str], *above: str) -> Iterator[tuple[str, Any]]:
+    """What a setting holds, by its full key; nothing where there is no such setting."""
+    if not parts:
+        yield ".".join(above), value
+        return
+    part, *rest = parts
+    if part == "*":
+        items = dict(enumerate(value)) if isinstance(value, list) else value
+        for name, item in items.items() if isinstance(items, dict) else ():
+            yield from _values(item, rest, *above, str(name))
+    else:
+        yield from _values(getattr(value, part, None), rest, *above, part)
 
 
 def absolute_locations(config: PipelineConfig, base: Path) -> list[str]:

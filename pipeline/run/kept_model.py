@@ -10,10 +10,11 @@ from dataclasses import replace
 
 from peg_core.artifacts.recipe import Recipe
 from peg_core.artifacts.trained_model import TrainedModel
-from peg_core.errors import ArtifactMismatch
+from peg_core.errors import ArtifactMismatch, InputError
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import features_width
-from pipeline.config.data_sections import EncodingConfig, GraphConfig
+from pipeline.config.data_sections import EncodingConfig
+from pipeline.config.graph_section import GraphConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.run.stage_inputs import StageInputs
 from pipeline.stages import features
@@ -23,6 +24,12 @@ from workers.artifact_ref import ArtifactRef
 def graph_section(recipe: Recipe, edges: str, nodes: str | None) -> GraphConfig:
     """The `graph` section for another graph, which has the columns of the first."""
     known = GraphConfig(**recipe.graph)
+    if isinstance(known.edges, list):
+        raise InputError(
+            f"the model was trained on {len(known.edges)} relations "
+            f"({', '.join(relation.name for relation in known.edges)}), another graph is given as "
+            "one edge list; run the pipeline file of the other graph instead"
+        )
     without = {} if nodes else {"features": None, "feature_width": None}
     rest = {"time": None, "label": None, "node_split": None, **without}
     return known.model_copy(update={"edges": edges, "nodes": nodes, **rest})

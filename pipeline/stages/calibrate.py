@@ -35,7 +35,7 @@ def run(context: StageContext) -> StageResult:
                 "scorer": context.inputs.train_graph_scorer(seed),
                 "split": context.inputs.split,
                 "nodes": context.inputs.node_ids,
-                "columns": (graph.source, graph.target),
+                "columns": graph.predicted.ends,
                 "most": MOST_PAIRS,
                 "out": context.out.at(Calibration, seed_part(seed)),
             },

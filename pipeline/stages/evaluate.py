@@ -91,7 +91,7 @@ def _methods(context: StageContext) -> dict[str, MethodRequest]:
     shared: dict[str, Any] = {
         "graph": inputs.train_graph,
         "nodes": inputs.node_ids,
-        "columns": (graph.source, graph.target),
+        "columns": graph.predicted.ends,
         "known": inputs.graph if inputs.graph.open().is_directed else None,
     }
     methods = {}

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from peg_core.artifacts.manifest import Identity, Manifest
-from peg_core.graph.edge_rows import EdgeColumns
+from peg_core.graph.edge_rows import EdgeColumns, EdgeSource
 from peg_core.graph.edge_sides import Sides, look_bipartite
 from peg_core.graph.edge_table import open_parquet
 from peg_core.graph.fading import Fading
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_table import NodeColumns
-from pipeline.config.data_sections import GraphConfig
+from peg_core.graph.relations import Relation
+from pipeline.config.graph_section import GraphConfig
 from pipeline.config.half_life import in_stored_units
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.config.relation_sections import NodeTableConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.ingestion.ingestion import Ingestion
 from workers.artifact_ref import ArtifactRef
-from workers.tasks.ingest import IngestRequest
+from workers.tasks.ingestion.request import IngestRequest, KindSource
 
 EDGES = "graph.edges"
 # Shares from which on a node table is odd: of nodes with a row, of rows without an edge.
@@ -33,15 +36,17 @@ def settings(config: PipelineConfig) -> dict[str, Any]:
 
 
 def files(config: PipelineConfig) -> dict[str, str]:
-    graph = config.graph
-    return {EDGES: graph.edges, **({"graph.nodes": graph.nodes} if graph.nodes else {})}
+    return {f"graph.{key}": location for key, location in config.graph.locations.items()}
 
 
 def added_files(identity: Identity, before: Manifest) -> list[str] | None:
     """The edge files that came since ``before``; None where all must be read again."""
     old = before.identity
-    if identity.settings["graph"].get("half_life") is not None:
+    graph = identity.settings["graph"]
+    if graph.get("half_life") is not None:
         return None  # every edge is older than it was
+    if EDGES not in identity.files or graph.get("bipartite") or graph.get("directed"):
+        return None  # the numbers of the nodes go by their kind
     others_same = {**old.files, EDGES: []} == {**identity.files, EDGES: []}
     if (old.version, old.settings) != (identity.version, identity.settings) or not others_same:
         return None
@@ -71,39 +76,14 @@ def explain(identity: Identity, before: Manifest) -> str | None:
 
 
 def run(context: StageContext) -> StageResult:
-    graph = context.config.graph
-    edge_files = [file["path"] for file in context.identity.files[EDGES]]
-    previous: ArtifactRef[GraphStore] | None = None
-    if context.previous is not None:
-        manifest, earlier = context.previous
-        added = added_files(context.identity, manifest)
-        if added:
-            edge_files, previous = added, earlier.at(GraphStore)
-    request = IngestRequest(
-        edge_files=edge_files,
-        columns=EdgeColumns(
-            graph.source, graph.target, graph.weight, graph.time, datetime.now(UTC) + CLOCKS_APART
-        ),
-        duplicates=graph.duplicates,
-        on_bad_rows=graph.on_bad_rows,
-        nodes=graph.nodes,
-        node_columns=NodeColumns(
-            graph.node_id,
-            graph.features or (),
-            graph.feature_width,
-            label=graph.label,
-            split=graph.node_split,
-        ),
-        out=context.out.at(GraphStore),
-        previous=previous,
-        fading=find_fading(graph, edge_files[0]),
-    )
+    request = ingest_request(context)
     ingestion = Ingestion.prepare(context, request)
     counts = ingestion.run()
+    graph, previous = context.config.graph, request.previous
     return StageResult(
         counts={key: value for key, value in counts.items() if value or key in SHOWN},
         details={
-            "files_read": len(edge_files),
+            "files_read": sum(len(source.files) for source in request.sources),
             "merged_into": previous.fingerprint if previous is not None else None,
             "dirt": counts,
         },
@@ -114,12 +94,65 @@ def run(context: StageContext) -> StageResult:
     )
 
 
+def ingest_request(context: StageContext) -> IngestRequest:
+    """What is read: all edge lists, or the files that an earlier graph does without."""
+    graph, files = context.config.graph, context.identity.files
+    sources = [
+        edge_source(graph, number, [file["path"] for file in files[f"graph.{key}"]])
+        for number, key in enumerate(map(graph.key_of, graph.relations))
+    ]
+    previous: ArtifactRef[GraphStore] | None = None
+    if context.previous is not None:
+        manifest, earlier = context.previous
+        added = added_files(context.identity, manifest)
+        if added:
+            sources, previous = [replace(sources[0], files=added)], earlier.at(GraphStore)
+    tables = graph.node_tables
+    return IngestRequest(
+        sources=tuple(sources),
+        duplicates=graph.duplicates,
+        on_bad_rows=graph.on_bad_rows,
+        kinds=tuple(kind_source(kind, tables.get(kind)) for kind in graph.kinds),
+        out=context.out.at(GraphStore),
+        relations=graph_relations(graph),
+        predicted=graph.relations.index(graph.predicted),
+        previous=previous,
+        fading=find_fading(graph, sources[0].files[0]),
+    )
+
+
+def edge_source(graph: GraphConfig, number: int, files: list[str]) -> EdgeSource:
+    """One edge list, as ingestion reads it."""
+    relation = graph.relations[number]
+    latest = datetime.now(UTC) + CLOCKS_APART
+    columns = EdgeColumns(*relation.ends, relation.weight, relation.time, latest)
+    source, target = map(graph.kinds.index, relation.kinds)
+    return EdgeSource(files, columns, (source, target), number, relation.scale)
+
+
+def graph_relations(graph: GraphConfig) -> tuple[Relation, ...]:
+    """What the edge lists mean; nothing where the graph is one undirected list."""
+    if not graph.is_relational:
+        return ()
+    return tuple(Relation(each.name, *each.kinds, each.directed) for each in graph.relations)
+
+
+def kind_source(name: str, table: NodeTableConfig | None) -> KindSource:
+    """Nodes of one kind, with or without a table."""
+    if table is None:
+        return KindSource(name, None, NodeColumns())
+    features, width = table.features or (), table.feature_width
+    columns = NodeColumns(table.id, features, width, label=table.label, split=table.split)
+    return KindSource(name, table.files, columns)
+
+
 def find_fading(graph: GraphConfig, file: str) -> Fading | None:
     """How weights fade, in the unit of the times; None where they do not."""
-    if graph.half_life is None or graph.time is None:
+    time = graph.predicted.time
+    if graph.half_life is None or time is None:
         return None
-    kind = open_parquet(file).schema_arrow.field(graph.time).type
-    return Fading(in_stored_units(graph.half_life, file, graph.time, kind))
+    kind = open_parquet(file).schema_arrow.field(time).type
+    return Fading(in_stored_units(graph.half_life, file, time, kind))
 
 
 def side_warnings(sides: Sides | None, source: str, target: str) -> list[str]:

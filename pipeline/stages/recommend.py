@@ -102,11 +102,12 @@ def _original_type(config: PipelineConfig) -> pa.DataType | None:
     graph = config.graph
     columns = [
         (file, name)
-        for file in find_parquet_files(graph.edges)
-        for name in (graph.source, graph.target)
+        for relation in graph.relations
+        for file in find_parquet_files(relation.files)
+        for name in relation.ends
     ]
-    if graph.nodes is not None:
-        columns += [(file, graph.node_id) for file in find_parquet_files(graph.nodes)]
+    for table in graph.node_tables.values():
+        columns += [(file, table.id) for file in find_parquet_files(table.files)]
     kinds = {open_parquet(file).schema_arrow.field(name).type for file, name in columns}
     kind = kinds.pop()
     plain = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_binary(kind)

@@ -54,7 +54,7 @@ def split_request(context: StageContext) -> SplitRequest:
         seed=split.seed,
         given_links={"valid": split.valid_edges, "test": split.test_edges},
         given_negatives={"valid": split.valid_negatives, "test": split.test_negatives},
-        columns=(graph.source, graph.target),
+        columns=graph.predicted.ends,
         graph=context.inputs.graph,
         out=context.out.at(SplitStore),
         negatives=context.config.negatives,

@@ -58,9 +58,23 @@ class IdRange:
         return low, cuts[self.number] if self.number < len(cuts) else None
 
 
-def collect_ids(batches: Iterable[EdgeRows], out: Path) -> int:
-    """Write the distinct ids of clean rows as a part; returns how many."""
-    return write_distinct([union([rows.source, rows.target]) for rows in batches], out)
+def collect_ids(
+    batches: Iterable[EdgeRows], outs: Sequence[Path], ends: Sequence[Sequence[int]]
+) -> list[int]:
+    """Write the distinct ids of clean rows as parts, one for each kind of node.
+
+    Args:
+        outs: Where they go.
+        ends: Which ends of an edge are of each kind: 0, 1 or both.
+
+    Returns:
+        How many ids each part has.
+    """
+    found: list[list[pa.Array]] = [[] for _ in outs]
+    for rows in batches:
+        for part, own in zip(found, ends, strict=True):
+            part.append(union([rows.ends[end] for end in own]))
+    return [write_distinct(part, out) for part, out in zip(found, outs, strict=True)]
 
 
 def write_distinct(arrays: Sequence[pa.Array], out: Path) -> int:
@@ -134,11 +148,7 @@ def number_ids(
         count: How many ids are new.
     """
     nodes = count + (len(before) if before is not None else 0)
-    if nodes >= MAX_NODES:
-        raise PegError(
-            f"the graph has {nodes:,} nodes, at most {MAX_NODES - 1:,} are handled; "
-            "leave nodes out, or split the graph"
-        )
+    require_few(nodes)
 
     def batches() -> Iterable[pa.Array]:
         if before is not None:
@@ -146,6 +156,15 @@ def number_ids(
         yield from new
 
     return write_ids(batches(), folder)
+
+
+def require_few(nodes: int) -> None:
+    """Refuse more nodes than can be numbered."""
+    if nodes >= MAX_NODES:
+        raise PegError(
+            f"the graph has {nodes:,} nodes, at most {MAX_NODES - 1:,} are handled; "
+            "leave nodes out, or split the graph"
+        )
 
 
 def _read_range(file: Path, low: pa.Scalar | None, high: pa.Scalar | None) -> pa.Array:

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 
 from peg_core.artifacts.manifest import Manifest
 from peg_core.graph.edge_table import find_parquet_files, open_parquet
-from pipeline.config.data_sections import GraphConfig
+from pipeline.config.graph_section import GraphConfig
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.plan import make_plan
 from pipeline.run.sizing.automatic import Choice, GraphExtent, resolve
@@ -38,13 +38,19 @@ def resolve_here(config: PipelineConfig, store: AnyStore) -> tuple[PipelineConfi
 
 def table_extent(graph: GraphConfig) -> GraphExtent:
     """Rows stand for edges; nodes are the rows of their table, or go by the largest id."""
-    files = [open_parquet(file) for file in find_parquet_files(graph.edges)]
-    edges = sum(file.metadata.num_rows for file in files)
-    if graph.nodes is not None:
-        tables = [open_parquet(file) for file in find_parquet_files(graph.nodes)]
+    edges, spans = 0, []
+    for relation in graph.relations:
+        files = [open_parquet(file) for file in find_parquet_files(relation.files)]
+        edges += sum(file.metadata.num_rows for file in files)
+        spans += [_id_span(file, relation.ends) for file in files]
+    if len(graph.node_tables) == len(graph.kinds):
+        tables = [
+            open_parquet(file)
+            for table in graph.node_tables.values()
+            for file in find_parquet_files(table.files)
+        ]
         nodes = sum(file.metadata.num_rows for file in tables)
     else:
-        spans = [_id_span(file, (graph.source, graph.target)) for file in files]
         known = [span for span in spans if span is not None]
         nodes = edges // EDGES_PER_NODE
         if known:

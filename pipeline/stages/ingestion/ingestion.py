@@ -14,16 +14,16 @@ import pyarrow as pa
 from peg_core.errors import InputError
 from peg_core.graph.edge_ranges import KeyRange, cut_ranges
 from peg_core.graph.edge_rows import Dirt
+from peg_core.graph.edge_runs import RunColumns
 from peg_core.graph.edge_sides import Sides
 from peg_core.graph.edge_table import RowGroup, find_id_type, find_parquet_files, list_row_groups
 from peg_core.graph.graph_store import GraphSize
 from peg_core.storage.stored_path import remove
 from pipeline.run.stage import StageContext
-from pipeline.stages.ingestion.node_numbering import NodeNumbering
+from pipeline.stages.ingestion.node_numbering import NodeNumbering, Parts
 from workers.shard import Shard
 from workers.task_map import Result, TaskProgress
-from workers.tasks.ingest import (
-    IngestRequest,
+from workers.tasks.ingestion.edges import (
     allocate_task,
     cut_task,
     finish_task,
@@ -32,6 +32,8 @@ from workers.tasks.ingest import (
     run_task,
     sides_task,
 )
+from workers.tasks.ingestion.ids import kinds_task
+from workers.tasks.ingestion.request import IngestRequest
 
 # What one row costs at most while it is read, looked up, mirrored and sorted.
 BYTES_PER_ROW = 200
@@ -47,41 +49,58 @@ REASONS = [field.name for field in dataclasses.fields(Dirt) if field.name != "ro
 
 @dataclass
 class Ingestion:
-    """One ingestion: its inputs, and how far it is; ``sides`` is known in the end."""
+    """One ingestion: its inputs, and how far it is; ``sides`` is known in the end.
+
+    Args:
+        edge_groups: Row groups of every edge list.
+        node_groups: Of the node table of every kind, none where there is no table.
+        id_types: Of the ids of every kind.
+    """
 
     context: StageContext
     request: IngestRequest
-    edge_groups: list[RowGroup]
-    node_groups: list[RowGroup]
-    id_type: pa.DataType
+    edge_groups: list[list[RowGroup]]
+    node_groups: list[list[RowGroup]]
+    id_types: list[pa.DataType]
     finished_steps: int = 0
     sides: Sides | None = None
 
     @classmethod
     def prepare(cls, context: StageContext, request: IngestRequest) -> Ingestion:
         """Everything that can be checked before a row is read."""
-        files = request.edge_files
-        edge_groups = list_row_groups(files, request.columns.names)
-        if not edge_groups and request.previous is None:
-            raise InputError.no_rows(", ".join(request.edge_files), "edges")
-        columns: list[tuple[str, list[str]]] = [(file, request.columns.ends) for file in files]
-        node_groups: list[RowGroup] = []
-        if request.nodes is not None:
-            node_files = find_parquet_files(request.nodes)
-            node_groups = list_row_groups(node_files, request.node_columns.names)
-            if not node_groups:
-                raise InputError.no_rows(request.nodes, "nodes")
-            columns += [(file, [request.node_columns.id]) for file in node_files]
-        return cls(context, request, edge_groups, node_groups, find_id_type(columns))
+        edge_groups = []
+        columns: list[list[tuple[str, list[str]]]] = [[] for _ in request.kinds]
+        for source in request.sources:
+            edge_groups.append(list_row_groups(source.files, source.columns.names))
+            if not edge_groups[-1] and request.previous is None:
+                raise InputError.no_rows(", ".join(source.files), "edges")
+            for kind, name in zip(source.kinds, source.columns.ends, strict=True):
+                columns[kind] += [(file, [name]) for file in source.files]
+        node_groups: list[list[RowGroup]] = []
+        for table, own in zip(request.kinds, columns, strict=True):
+            node_groups.append([])
+            if table.nodes is None:
+                continue
+            node_files = find_parquet_files(table.nodes)
+            node_groups[-1] = list_row_groups(node_files, table.columns.names)
+            if not node_groups[-1]:
+                raise InputError.no_rows(table.nodes, "nodes")
+            own += [(file, [table.columns.id]) for file in node_files]
+        id_types = [find_id_type(own) for own in columns]
+        return cls(context, request, edge_groups, node_groups, id_types)
 
     def run(self) -> dict[str, Any]:
         """Write the graph; returns the counts for the manifest."""
         request = self.request
         nodes = self._number_nodes()
-        shards = self._run_shards(nodes)
+        shards = [
+            shard
+            for place in range(len(request.sources))
+            for shard in self._run_shards(place, nodes)
+        ]
         sorted_rows = self._map(run_task, shards, "sort")
-        self._require_edges(sorted_rows)
-        self.sides = self._compare_sides()
+        self._require_edges(shards, sorted_rows)
+        self.sides = None if request.relations else self._compare_sides()
         runs: list[Path] = [
             shard.arguments["out"] / run
             for shard, done in zip(shards, sorted_rows, strict=True)
@@ -103,8 +122,9 @@ class Ingestion:
 
     @property
     def rows_per_task(self) -> int:
-        columns = self.request.columns
-        cost = BYTES_PER_WEIGHTED_ROW if columns.weight or columns.time else BYTES_PER_ROW
+        columns = [self.request.run_columns(source) for source in self.request.sources]
+        plain = all(own == RunColumns(weighted=False, timed=False) for own in columns)
+        cost = BYTES_PER_ROW if plain else BYTES_PER_WEIGHTED_ROW
         memory = self.context.tasks.settings.task_memory_bytes
         return max(1, min(MAX_ROWS_PER_TASK, memory // cost))
 
@@ -125,64 +145,82 @@ class Ingestion:
 
     def _number_nodes(self) -> int:
         """Give every id its number; returns how many there are."""
+        request = self.request
         numbering = NodeNumbering(
-            self.request,
-            self.id_type,
+            request,
+            self.id_types,
             lambda task, shards: self._map(task, shards, "ids", ends=False),
             IDS_PER_ROW * self.rows_per_task,
         )
-        parts, ids = numbering.collect_edge_ids(batches(self.edge_groups, self.rows_per_task))
-        if self.request.previous is None and not ids:
-            rows = sum(group.rows for group in self.edge_groups)
-            raise InputError.empty_graph(
-                self._edge_files,
-                f"`graph.on_bad_rows: drop` left out all {rows:,} rows, each has a null or a bad "
-                "weight",
-            )
-        node_batches = batches(self.node_groups, self.rows_per_task)
-        node_parts, node_ids = numbering.collect_node_ids(node_batches)
-        nodes = numbering.number(parts + node_parts, ids + node_ids)
+        parts = [Parts() for _ in request.kinds]
+        for source, groups in zip(request.sources, self.edge_groups, strict=True):
+            found = numbering.collect_edge_ids(source, batches(groups, self.rows_per_task))
+            if request.previous is None and not sum(part.ids for part in found.values()):
+                rows = sum(group.rows for group in groups)
+                raise InputError.empty_graph(
+                    _shown(source.files),
+                    f"`graph.on_bad_rows: drop` left out all {rows:,} rows, each has a null or a "
+                    "bad weight",
+                )
+            for kind, part in found.items():
+                parts[kind] += part
+        for kind, groups in enumerate(self.node_groups):
+            own = batches(groups, self.rows_per_task)
+            parts[kind] += numbering.collect_node_ids(kind, own)
+        sizes = [numbering.number(kind, part) for kind, part in enumerate(parts)]
+        if request.relations:
+            shard = Shard("kinds", {"request": request, "sizes": sizes})
+            self._map(kinds_task, [shard], "ids", ends=False)
         self.finished_steps += 1
-        return nodes
+        return sum(sizes)
 
-    @property
-    def _edge_files(self) -> str:
-        first, *others = self.request.edge_files
-        return f"{first} (and {len(others):,} more)" if others else first
+    def _require_edges(self, shards: list[Shard], sorted_rows: list[dict[str, Any]]) -> None:
+        """Refuse edge lists in which no row is an edge between two nodes."""
+        for source in self.request.sources if self.request.previous is None else ():
+            own = [
+                done
+                for shard, done in zip(shards, sorted_rows, strict=True)
+                if shard.arguments["source"] == source
+            ]
+            left_out = sum(done[name] for done in own for name in REASONS)
+            rows = sum(done["rows"] for done in own)
+            if left_out == rows:
+                loops = sum(done["self_loops"] for done in own)
+                raise InputError.empty_graph(
+                    _shown(source.files),
+                    f"of {rows:,} rows {loops:,} lead from a node to itself, {rows - loops:,} have "
+                    "a null or a bad weight",
+                )
 
-    def _require_edges(self, sorted_rows: list[dict[str, Any]]) -> None:
-        """Refuse rows of which none is an edge between two nodes."""
-        left_out = sum(done[name] for done in sorted_rows for name in REASONS)
-        rows = sum(done["rows"] for done in sorted_rows)
-        if self.request.previous is None and left_out == rows:
-            loops = sum(done["self_loops"] for done in sorted_rows)
-            raise InputError.empty_graph(
-                self._edge_files,
-                f"of {rows:,} rows {loops:,} lead from a node to itself, {rows - loops:,} have a "
-                "null or a bad weight",
-            )
-
-    def _run_shards(self, nodes: int) -> list[Shard]:
-        folder = self.request.work / "sort"
+    def _run_shards(self, place: int, nodes: int) -> list[Shard]:
+        """The rows of one edge list."""
+        source = self.request.sources[place]
+        named = [
+            (f"rows-{place}-{name}-of-{nodes}", batch)
+            for name, batch in batches(self.edge_groups[place], self.rows_per_task)
+        ]
         return [
             Shard(
-                f"rows-{name}-of-{nodes}",
+                name,
                 {
                     "request": self.request,
+                    "source": source,
                     "groups": batch,
-                    "id_type": self.id_type,
+                    "id_types": [self.id_types[kind] for kind in source.kinds],
                     "rows": self.rows_per_task,
-                    "out": folder / f"rows-{name}-of-{nodes}",
+                    "out": self.request.work / "sort" / name,
                 },
             )
-            for name, batch in batches(self.edge_groups, self.rows_per_task)
+            for name, batch in named
         ]
 
     def _compare_sides(self) -> Sides:
         """Whether the two columns of the edge list name the same nodes."""
         arguments = {
-            "request": self.request, "groups": self.edge_groups, "id_type": self.id_type
-        }  # fmt: skip
+            "source": self.request.sources[0],
+            "groups": self.edge_groups[0],
+            "id_type": self.id_types[0],
+        }
         return self._map(sides_task, [Shard("sides", arguments)], "sides", ends=False)[0]
 
     def _cut(self, runs: list[Path], nodes: int) -> list[KeyRange]:
@@ -223,6 +261,12 @@ class Ingestion:
             for folder, offset in zip(folders, offsets, strict=False)
         ]
         self._map(place_task, shards, "write")
+
+
+def _shown(files: Sequence[str]) -> str:
+    """The files of an edge list in a message."""
+    first, *others = files
+    return f"{first} (and {len(others):,} more)" if others else first
 
 
 def batches(groups: Sequence[RowGroup], rows_per_task: int) -> list[tuple[str, list[RowGroup]]]:

@@ -13,9 +13,10 @@ from peg_core.errors import InputError
 from peg_core.graph import edge_runs
 from peg_core.graph.edge_ranges import allocate, cut_ranges, merge_range, place_range
 from peg_core.graph.edge_rows import Dirt, EdgeColumns, read_edges
-from peg_core.graph.edge_runs import write_runs
+from peg_core.graph.edge_runs import RunColumns, write_runs
 from peg_core.graph.edge_table import list_row_groups, open_parquet
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.ids.graph_ids import KindIds
 from peg_core.graph.ids.id_runs import IdRange, collect_ids, merge_parts, number_ids
 from peg_core.graph.ids.id_types import common_id_type
 from peg_core.graph.ids.node_ids import NodeIds
@@ -37,18 +38,21 @@ def ingest(folder, tables, columns, *, rows_per_run=10**6, entries=10**6, drop=F
     policy = "drop" if drop else "error"
 
     def rows(batch, dirt):
-        return read_edges(batch, columns, kind, on_bad_rows=policy, dirt=dirt)
+        return read_edges(batch, columns, [kind] * 2, on_bad_rows=policy, dirt=dirt)
 
     parts = [folder / f"ids-{i}.parquet" for i in range(len(groups))]
     for batch, part in zip(groups, parts, strict=True):
-        collect_ids(rows(batch, Dirt()), part)
+        collect_ids(rows(batch, Dirt()), [part], [(0, 1)])
     before = options.pop("before_ids", None)
     new = merge_parts(parts, IdRange(), before=before)
     nodes = number_ids([new], len(new), folder, before=before)
     ids, dirt, runs = NodeIds.open(folder), Dirt(), []
+    both = [KindIds(ids)] * 2, nodes
+    extra = RunColumns(weighted=columns.weight is not None, timed=columns.time is not None)
     for i, batch in enumerate(groups):
         home = folder / f"rows-{i}"
-        runs += [home / run for run in write_runs(rows(batch, dirt), ids, dirt, rows_per_run, home)]
+        written = write_runs(rows(batch, dirt), both, extra, dirt, rows_per_run, home)
+        runs += [home / run for run in written]
     options.setdefault("duplicates", "sum")
     ranges, facts = [], []
     for i, part in enumerate(cut_ranges(runs, nodes, entries)):

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from peg_core.graph.edge_ranges import allocate, cut_ranges, merge_range, place_range
 from peg_core.graph.edge_rows import Dirt, EdgeColumns, read_edges
-from peg_core.graph.edge_runs import write_runs
+from peg_core.graph.edge_runs import RunColumns, write_runs
 from peg_core.graph.edge_table import list_row_groups, open_parquet
 from peg_core.graph.fading import LISTED, Fading, fade_from
 from peg_core.graph.graph_store import GraphStore, load_times
+from peg_core.graph.ids.graph_ids import KindIds
 from peg_core.graph.ids.id_runs import IdRange, collect_ids, merge_parts, number_ids
 from peg_core.graph.ids.id_types import id_type
 from peg_core.graph.ids.node_ids import NodeIds
@@ -36,12 +37,14 @@ def ingest(folder, table, columns, fading, entries):
     kind = id_type(open_parquet(folder / "edges.parquet").schema_arrow.field("src").type)
 
     def rows():
-        return read_edges(groups, columns, kind, on_bad_rows="error", dirt=Dirt())
+        return read_edges(groups, columns, [kind] * 2, on_bad_rows="error", dirt=Dirt())
 
-    collect_ids(rows(), folder / "ids.parquet")
+    collect_ids(rows(), [folder / "ids.parquet"], [(0, 1)])
     ids = merge_parts([folder / "ids.parquet"], IdRange())
     nodes = number_ids([ids], len(ids), folder)
-    runs = write_runs(rows(), NodeIds.open(folder), Dirt(), 10**6, folder / "rows")
+    ids = [KindIds(NodeIds.open(folder))] * 2, nodes
+    extra = RunColumns(weighted=columns.weight is not None, timed=True)
+    runs = write_runs(rows(), ids, extra, Dirt(), 10**6, folder / "rows")
     runs = [folder / "rows" / run for run in runs]
     ranges, facts = [], []
     for number, part in enumerate(cut_ranges(runs, nodes, entries)):

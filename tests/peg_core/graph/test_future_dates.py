@@ -21,7 +21,7 @@ def read(folder, times, on_bad_rows):
     table.write_parquet(folder / "edges.parquet")
     groups = list_row_groups([folder / "edges.parquet"], ["a", "b", "day"])
     columns, dirt = EdgeColumns("a", "b", time="day", latest=NOW), Dirt()
-    rows = list(read_edges(groups, columns, pa.int64(), on_bad_rows=on_bad_rows, dirt=dirt))
+    rows = list(read_edges(groups, columns, [pa.int64()] * 2, on_bad_rows=on_bad_rows, dirt=dirt))
     return [node for batch in rows for node in batch.source.to_pylist()], dirt
 
 

@@ -9,7 +9,7 @@ from peg_core.graph import node_table
 from peg_core.graph.edge_table import list_row_groups
 from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.graph.node_features import load_features
-from peg_core.graph.node_table import NodeColumns, write_node_table
+from peg_core.graph.node_table import KindTable, NodeColumns, write_node_tables
 
 IDS = NodeIds(pa.array([10, 20, 30]))
 
@@ -20,7 +20,7 @@ def write(folder, table, node_ids=IDS, **names):
     table = table if isinstance(table, pa.Table) else pl.DataFrame(table).to_arrow()
     pq.write_table(table, folder / "nodes.parquet", row_group_size=2)
     groups = list_row_groups([folder / "nodes.parquet"], columns.names)
-    counts = write_node_table(groups, columns, node_ids, folder)
+    counts = write_node_tables([KindTable(groups, columns, node_ids)], folder)
     return load_features(folder), counts
 
 
@@ -89,7 +89,7 @@ def test_the_size_of_a_batch_does_not_change_the_result(tmp_path, monkeypatch, v
     table.write_parquet(tmp_path / "nodes.parquet", row_group_size=20)
     columns = NodeColumns(features=["x"], label="label")
     groups = list_row_groups([tmp_path / "nodes.parquet"], columns.names)
-    write_node_table(groups, columns, NodeIds(pa.array(range(50))), tmp_path)
+    write_node_tables([KindTable(groups, columns, NodeIds(pa.array(range(50))))], tmp_path)
     np.testing.assert_array_equal(load_features(tmp_path)[ids], x)
     assert pl.read_parquet(tmp_path / "node_table.parquet")["label"].to_list() == list(range(50))
 
@@ -193,10 +193,10 @@ def test_files_that_disagree_about_a_column_are_refused(tmp_path):
     groups = list_row_groups([tmp_path / "a.parquet", tmp_path / "b.parquet"], ["id", "x"])
     node_ids = NodeIds(pa.array([10]))
     with pytest.raises(InputError, match=r"'id' of .*b.parquet holds the id 10 a second time"):
-        write_node_table(groups, NodeColumns(), node_ids, tmp_path)
+        write_node_tables([KindTable(groups, NodeColumns(), node_ids)], tmp_path)
     pl.DataFrame({"id": [20], "x": [[1]]}).write_parquet(tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"b.parquet is of type .*one kind everywhere \(it is"):
-        write_node_table(groups, NodeColumns(features=["x"]), IDS, tmp_path)
+        write_node_tables([KindTable(groups, NodeColumns(features=["x"]), IDS)], tmp_path)
 
 
 @pytest.mark.data
@@ -209,7 +209,9 @@ def test_real_tables_have_the_sums_that_polars_finds(tmp_path, data_folder, name
     columns = NodeColumns(features=[column], label="label", split="split")
     table = pl.read_parquet(file)
     groups = list_row_groups([file], columns.names)
-    counts = write_node_table(groups, columns, NodeIds(table["id"].to_arrow()), tmp_path)
+    counts = write_node_tables(
+        [KindTable(groups, columns, NodeIds(table["id"].to_arrow()))], tmp_path
+    )
     features = load_features(tmp_path)
     assert features.shape == shape
     assert counts["labelled_nodes"] == shape[0]

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from peg_core.errors import InputError
-from pipeline.config.data_sections import GraphConfig
+from pipeline.config.graph_section import GraphConfig
 from pipeline.config.half_life import in_stored_units
 
 

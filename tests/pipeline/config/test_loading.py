@@ -173,7 +173,8 @@ def test_missing_keys_stand_at_the_line_of_their_section():
         "run.yaml:4: score.candidates: a required key is missing; "
         "add `candidates:` (Parquet pairs: a file, a folder or a glob)",
         "run.yaml:6: graph.edges: a required key is missing; "
-        "add `edges:` (Parquet edge list: a file, a folder or a glob)",
+        "add `edges:` (Parquet edge list: a file, a folder or a glob; or a list of relations, each "
+        "with files and columns of its own)",
     ]
     line = the_problem("# top\nname: demo\nstore: s\n")
     assert line.startswith("run.yaml:2: graph: a required key is missing; add `graph:` (Where the")

@@ -1,6 +1,7 @@
 import shlex
 import subprocess
 from pathlib import Path
+from typing import get_args, get_origin
 
 import pytest
 
@@ -59,9 +60,14 @@ def test_every_setting_that_names_files_is_known():
         for name, field in model.model_fields.items():
             if (field.description or "").startswith("Parquet"):
                 yield f"{prefix}{name}"
-            for kind in [field.annotation, *getattr(field.annotation, "__args__", ())]:
-                if hasattr(kind, "model_fields"):
-                    yield from files(kind, f"{prefix}{name}.")
+            yield from sections(field.annotation, f"{prefix}{name}.")
+
+    def sections(kind, prefix):
+        if hasattr(kind, "model_fields"):
+            yield from files(kind, prefix)
+        several = "*." if get_origin(kind) in (list, dict) else ""
+        for part in get_args(kind):
+            yield from sections(part, f"{prefix}{several}")
 
     assert {*files(PipelineConfig, ""), "store"} == set(LOCATIONS)
 

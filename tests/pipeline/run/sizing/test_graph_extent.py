@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from pipeline.config.data_sections import GraphConfig
+from pipeline.config.graph_section import GraphConfig
 from pipeline.run.sizing.automatic import GraphExtent
 from pipeline.run.sizing.graph_extent import table_extent
 

@@ -1,0 +1,1 @@
+"""Ingestion: nodes get numbers, rows become a graph."""
