@@ -23,8 +23,8 @@ from pipeline.config.redaction import is_secret_name
 from pipeline.run.run_log import RUN_ID
 from workers.jobs.job import JobRequest
 
-# Settings that name files, `*` being every item of a section or list. Relative ones mean this folder
-# here, not its copy on the cluster.
+# Settings that name files, `*` being every item of a section or list. Relative ones mean this
+# folder here, not its copy on the cluster.
 LOCATIONS = (
     "store",
     "graph.edges",
