@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -18,11 +17,14 @@ from peg_core.atomic_file import write_array
 from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph.relations import Codes, Relations
 from peg_core.kernels.directed_structure import directed_degrees
-from peg_core.kernels.sorted_rows import contains, contains_bit
+from peg_core.kernels.sorted_rows import contains, contains_bit, count_bits
 from peg_core.storage.shared_array import array_shape
 
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.floating[Any]]
+
+# Arrays of entries that not every graph has.
+OPTIONAL = ("weights", "codes", "context_weights")
 
 
 class CsrSlice(NamedTuple):
@@ -48,6 +50,7 @@ class GraphStore:
         codes: [2 * num_edges], the relations and directions of each entry, see
             :class:`Relations`; None where all edges are alike.
         relations: Kinds of node and relations; None for one undirected edge list.
+        context_weights: [2 * num_edges], weights without the predicted relation, or None.
     """
 
     def __init__(
@@ -58,12 +61,14 @@ class GraphStore:
         codes: Codes | None = None,
         *,
         relations: Relations | None = None,
+        context_weights: FloatArray | None = None,
     ) -> None:
         self.indptr = indptr
         self.indices = indices
         self.weights = weights
         self.codes = codes
         self.relations = relations
+        self.context_weights = context_weights
 
     @property
     def num_nodes(self) -> int:
@@ -100,6 +105,13 @@ class GraphStore:
     def is_directed(self) -> bool:
         """Whether (u, v) and (v, u) are different links of the predicted relation."""
         return self.relations is not None and self.relations.target.directed
+
+    @cached_property
+    def num_linked_pairs(self) -> int:
+        """Pairs with a link of the predicted relation, in one direction or in both."""
+        if self.codes is None or self.relations is None:
+            return self.num_edges
+        return count_bits(self.codes, sum(self.relations.link_bits)) // 2
 
     @cached_property
     def directed_degrees(self) -> IntArray:
@@ -165,8 +177,9 @@ class GraphStore:
         kept_before = np.concatenate([[0], np.cumsum(keep)])
         weights = None if self.weights is None else self.weights[keep]
         codes = None if self.codes is None else self.codes[keep]
-        indptr = kept_before[self.indptr]
-        return GraphStore(indptr, self.indices[keep], weights, codes, relations=self.relations)
+        context = None if self.context_weights is None else self.context_weights[keep]
+        arrays = kept_before[self.indptr], self.indices[keep], weights, codes
+        return GraphStore(*arrays, relations=self.relations, context_weights=context)
 
     def adjacency(self, dtype: npt.DTypeLike = np.float32) -> scipy.sparse.csr_array:
         """The adjacency matrix, [num_nodes, num_nodes]."""
@@ -206,10 +219,9 @@ class GraphStore:
         """Write the arrays into the folder ``path``."""
         write_array(path / "indptr.npy", self.indptr)
         write_array(path / "indices.npy", self.indices)
-        if self.weights is not None:
-            write_array(path / "weights.npy", self.weights)
-        if self.codes is not None:
-            write_array(path / "codes.npy", self.codes)
+        for name in OPTIONAL:
+            if getattr(self, name) is not None:
+                write_array(path / f"{name}.npy", getattr(self, name))
         if self.relations is not None:
             self.relations.save(path)
 
@@ -221,14 +233,15 @@ class GraphStore:
             raise PegError(f"{path} is not a graph store: it has no indptr.npy")
         indptr = np.load(path / "indptr.npy", mmap_mode="r")
         indices = np.load(path / "indices.npy", mmap_mode="r")
-        weights, codes = (_load_optional(path / f"{name}.npy") for name in ("weights", "codes"))
+        weights, codes, context = (_load_optional(path / f"{name}.npy") for name in OPTIONAL)
         if int(indptr[-1]) != len(indices):
             raise ArtifactMismatch.of(
                 what=f"indptr and indices of {path}",
                 found=f"{len(indices):,} entries",
                 needed=f"{int(indptr[-1]):,}",
             )
-        return cls(indptr, indices, weights, codes, relations=Relations.open(path))
+        relations = Relations.open(path)
+        return cls(indptr, indices, weights, codes, relations=relations, context_weights=context)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a GraphStore is opened by path in each process, it is not pickled")
@@ -269,8 +282,7 @@ def index_dtype(num_nodes: int) -> type[np.int32] | type[np.int64]:
 
 
 def _check_ends(source: IntArray, target: IntArray, num_nodes: int) -> None:
-    ends: Sequence[IntArray] = (source, target)
-    for end in ends:
+    for end in (source, target):
         if len(end) and (int(end.min()) < 0 or int(end.max()) >= num_nodes):
             raise PegError(
                 f"node indices must lie in 0 .. {num_nodes - 1:,}, "

@@ -100,6 +100,16 @@ class Relations:
         """The bits of the predicted relation, as :meth:`bits`."""
         return self.bits(self.predicted)
 
+    @property
+    def link_mask(self) -> np.uint16:
+        """Both of them together."""
+        return np.uint16(sum(self.link_bits))
+
+    @property
+    def has_reverses(self) -> bool:
+        """Whether (v, u) can be another link than (u, v) of the predicted relation."""
+        return self.target.directed and self.source_nodes == self.target_nodes
+
     def bits(self, relation: int) -> tuple[int, int]:
         """The bits of a relation that lists row -> column, and column -> row."""
         return 1 << 2 * relation, 2 << 2 * relation

@@ -73,6 +73,15 @@ def contains(
     return found
 
 
+@numba.njit(cache=True, nogil=True)
+def count_bits(codes: IntArray, bits: int) -> int:
+    """How many codes have one of some bits."""
+    count = 0
+    for entry in range(len(codes)):
+        count += codes[entry] & bits != 0
+    return count
+
+
 @numba.njit(cache=True, parallel=True)
 def contains_bit(
     indptr: IntArray,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from peg_core.errors import GraphTooSmall
 from peg_core.graph.graph_store import GraphStore
-from peg_core.splits.entry_chunk import EntryChunk, find_entries, hashed_chunks
+from peg_core.splits.entry_chunk import EntryChunk, entry_chunks, find_entries, hashed_chunks
 from peg_core.splits.order_statistic import Key, Keys, kth_smallest
 from peg_core.splits.time_ties import require_times_that_differ
 
@@ -24,7 +24,10 @@ IntArray = npt.NDArray[np.integer[Any]]
 Parts = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 # Edges that are left out came after all others: a split of an earlier day does without them.
-TRAIN, VALID, TEST, LEFT_OUT = 0, 1, 2, 3
+# Those of other relations than the predicted one are context, and never held out.
+TRAIN, VALID, TEST, LEFT_OUT, CONTEXT = 0, 1, 2, 3, 4
+# The fold of an entry that supervises nothing.
+CONTEXT_FOLD = 255
 # The purpose of the hashes that folds go by.
 FOLDS = "folds"
 
@@ -67,9 +70,19 @@ class EdgeOrder:
                 yield chunk, [_newest_first(self.times[chunk.part]), ~hashes]
 
     def edge_keys(self, span: slice | None = None) -> Iterator[Keys]:
-        """The keys alone, once for every edge."""
+        """The keys alone, once for every pair that is linked."""
         for chunk, keys in self.chunks(span):
-            yield [word[chunk.upper] for word in keys]
+            yield [word[chunk.pairs] for word in keys]
+
+    def parts(
+        self, last: Mapping[int, Key], span: slice | None = None
+    ) -> Iterator[tuple[slice, Parts]]:
+        """Entries of a range, or all, with their parts, by the keys of the last of each part."""
+        for chunk, keys in self.chunks(span):
+            own = parts_of(keys, last)
+            if chunk.linked is not None:
+                own[~chunk.linked] = CONTEXT
+            yield chunk.part, own
 
 
 def split_randomly(
@@ -103,7 +116,7 @@ def split_by_time(
         out: [2 * num_edges].
         leave_out: Share of the edges, the newest of all, that are in no part.
     """
-    require_times_that_differ(times)
+    require_times_that_differ(graph, times)
     order = EdgeOrder(graph, node_keys, seed, times)
     _split(order, out, valid=valid, test=test, leave_out=leave_out)
 
@@ -111,12 +124,22 @@ def split_by_time(
 def _split(
     order: EdgeOrder, out: Parts, *, valid: float, test: float, leave_out: float = 0.0
 ) -> None:
-    ranks = last_ranks(order.graph.num_edges, valid=valid, test=test, leave_out=leave_out)
+    pairs = order.graph.num_linked_pairs
+    ranks = last_ranks(pairs, valid=valid, test=test, leave_out=leave_out)
     last = {
         part: kth_smallest(order.edge_keys, rank, words=order.words) for part, rank in ranks.items()
     }
-    for chunk, keys in order.chunks():
-        out[chunk.part] = parts_of(keys, last)
+    for part, own in order.parts(last):
+        out[part] = own
+
+
+def mark_training(graph: GraphStore, out: Parts) -> None:
+    """Write to ``out`` [2 * num_edges] that every link trains."""
+    out[:] = TRAIN
+    if graph.codes is not None:
+        for chunk in entry_chunks(graph):
+            if chunk.linked is not None:
+                out[chunk.part][~chunk.linked] = CONTEXT
 
 
 def last_ranks(
@@ -156,19 +179,21 @@ def _not_after(keys: Keys, bound: Key) -> npt.NDArray[np.bool_]:
 def assign_folds(
     graph: GraphStore, node_keys: IntArray, out: Parts, *, folds: int, seed: int
 ) -> npt.NDArray[np.int64]:
-    """Write the fold of every entry to ``out``; sizes differ by one at most.
+    """Write the fold of every entry to ``out``; sizes differ by one pair at most.
 
-    Edges are numbered in the order of their hashes, a range of hashes at a time.
+    Linked pairs are numbered in the order of their hashes, a range of hashes at a time.
 
     Args:
         node_keys: [num_nodes], what a node is known by.
         out: [2 * num_edges].
 
     Returns:
-        Edges of each fold, [folds].
+        Linked pairs of each fold, [folds].
     """
-    bounds = [*hash_bounds(graph.num_edges), 2**64]
+    bounds = [*hash_bounds(graph.num_linked_pairs), 2**64]
     rank = 0
+    if graph.codes is not None:
+        out[:] = CONTEXT_FOLD
     for low, high in pairwise(bounds):
         chunks = hashed_chunks(graph, node_keys, seed=seed, purpose=FOLDS)
         hashes, entries, rows = _edges_between(chunks, low, high - 1)
@@ -212,7 +237,7 @@ def _edges_between(
     found: list[tuple[Words, npt.NDArray[np.int64], IntArray]] = []
     for chunk, hashes in chunks:
         inside = (hashes >= np.uint64(low)) & (hashes <= np.uint64(high))
-        indices = np.flatnonzero(chunk.upper & inside)
+        indices = np.flatnonzero(chunk.pairs & inside)
         found.append((hashes[indices], chunk.part.start + indices, chunk.rows[indices]))
     together = (np.concatenate(column) for column in zip(*found, strict=True))
     return tuple(together)  # type: ignore[return-value]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numba
@@ -16,6 +17,7 @@ from peg_core.splits.pair_hash import hash_key, hash_one
 
 IntArray = npt.NDArray[np.integer[Any]]
 Words = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
 
 # Entries that are looked at together.
 CHUNK = 2**22
@@ -29,11 +31,19 @@ class EntryChunk:
         part: Which of the entries these are.
         rows: [num_entries], the node that has the entry; ``indices`` names the other one.
         upper: [num_entries], whether it is the smaller one: true for one entry of every edge.
+        linked: [num_entries], whether the two have a link of the predicted relation; None where
+            all entries do.
     """
 
     part: slice
     rows: IntArray
-    upper: npt.NDArray[np.bool_]
+    upper: Mask
+    linked: Mask | None = None
+
+    @cached_property
+    def pairs(self) -> Mask:
+        """One entry of every pair with a link of the predicted relation, [num_entries]."""
+        return self.upper if self.linked is None else self.upper & self.linked
 
 
 def entry_ranges(num_entries: int, most: int) -> list[slice]:
@@ -47,7 +57,39 @@ def entry_chunks(graph: GraphStore, span: slice | None = None) -> Iterator[Entry
     for first in range(whole.start, whole.stop, CHUNK):
         part = slice(first, min(first + CHUNK, whole.stop))
         rows = _rows(graph.indptr, graph.indices, part.start, part.stop)
-        yield EntryChunk(part, rows, rows < graph.indices[part])
+        yield EntryChunk(part, rows, rows < graph.indices[part], linked_entries(graph, part))
+
+
+def linked_entries(graph: GraphStore, part: slice) -> Mask | None:
+    """Which entries are links of the predicted relation, either way; None where all are."""
+    if graph.codes is None or graph.relations is None:
+        return None
+    found: Mask = np.asarray(graph.codes[part]) & graph.relations.link_mask != 0
+    return found
+
+
+def list_links(graph: GraphStore, chunk: EntryChunk, chosen: Mask) -> tuple[IntArray, IntArray]:
+    """The links of some pairs, from source to target; of a pair with both directions, two.
+
+    Args:
+        graph: It has the entries.
+        chunk: Some of them.
+        chosen: [num_entries], some of ``chunk.pairs``.
+
+    Returns:
+        The links, [2, num_links], and of each which of the chosen pairs it links.
+    """
+    ends = np.stack([chunk.rows[chosen], graph.indices[chunk.part][chosen]])
+    each, relations = np.arange(ends.shape[1]), graph.relations
+    if relations is None:
+        return ends, each
+    if graph.codes is None or not relations.target.directed:
+        backwards = relations.source_nodes.start > relations.target_nodes.start
+        return ends[::-1] if backwards else ends, each
+    codes = np.asarray(graph.codes[chunk.part])[chosen]
+    listed = np.stack([codes & bit != 0 for bit in relations.link_bits], axis=1)
+    each, turned = np.nonzero(listed)
+    return np.where(turned, ends[::-1, each], ends[:, each]), each
 
 
 def hashed_chunks(

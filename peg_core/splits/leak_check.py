@@ -10,16 +10,20 @@ from peg_core.splits.split_store import Pairs
 
 
 def count_leaks(graph: GraphStore, held_out: Mapping[str, Iterable[Pairs]]) -> dict[str, int]:
-    """How many of the held-out links, given some at a time, are edges of ``graph``, by name."""
+    """How many of the held-out links, given some at a time, are links in ``graph``, by name."""
     return {name: count_links_and_leaks(graph, links)[1] for name, links in held_out.items()}
 
 
 def count_links_and_leaks(graph: GraphStore, chunks: Iterable[Pairs]) -> tuple[int, int]:
-    """How many links there are, and how many of them are edges of ``graph``."""
+    """How many links there are, and how many of them are links in ``graph``.
+
+    A pair that only a context relation joins is none; where links are directed, the reverse of a
+    held-out link is none either: both directions of a pair are in one part.
+    """
     links = leaks = 0
     for source, target in chunks:
         links += len(source)
-        leaks += int(graph.contains(source, target).sum())
+        leaks += int(graph.contains_link(source, target).sum())
     return links, leaks
 
 

@@ -18,6 +18,8 @@ from peg_core.errors import GraphTooSmall
 from peg_core.graph.graph_store import GraphStore
 from peg_core.splits.entry_chunk import entry_chunks, find_entries
 from peg_core.splits.pair_hash import pair_hash
+from peg_core.splits.partners import Partners
+from peg_core.splits.reversed_links import choose_reversed
 
 IntArray = npt.NDArray[np.integer[Any]]
 Nodes = npt.NDArray[np.int64]
@@ -51,8 +53,9 @@ class AdmissibleNodes:
 
     @classmethod
     def of_split(cls, train: GraphStore, first_times: Nodes) -> AdmissibleNodes:
-        """Groups of a split: nodes with an edge to train on, and those without."""
-        return cls((train.degrees == 0).astype(np.uint8), first_times)
+        """Groups of a split: of each kind nodes with an edge to train on, and those without."""
+        cold = (train.degrees == 0).astype(np.uint8)
+        return cls(2 * kinds_of_nodes(train) + cold, first_times)
 
     def draw(self, ends: Nodes, times: Nodes, words: npt.NDArray[np.uint64]) -> Nodes:
         """A node for each end, as likely as any other of its group, [num_ends].
@@ -79,6 +82,7 @@ class MatchedNegatives:
 
     One end, chosen at random, is replaced by a node of its group that was there by the time of
     the link. A pair is never a known link, whatever its part. Two links may get the same non-link.
+    Where links have a direction, some get their own reverse.
 
     Args:
         known: Every known edge.
@@ -101,13 +105,17 @@ class MatchedNegatives:
                 yield self._replace(ends)
 
     @cached_property
+    def _partners(self) -> Partners:
+        return Partners.of(self.known)
+
+    @cached_property
     def _first_times(self) -> Nodes:
         return find_first_times(self.known, self.times)
 
     @cached_property
     def _steps(self) -> tuple[AdmissibleNodes, AdmissibleNodes]:
         """Whom an end is replaced by: nodes of its group, or else any that was there."""
-        everybody = np.zeros(self.known.num_nodes, dtype=np.uint8)
+        everybody = kinds_of_nodes(self.known)
         return (
             AdmissibleNodes.of_split(self.train, self._first_times),
             AdmissibleNodes(everybody, self._first_times),
@@ -118,7 +126,9 @@ class MatchedNegatives:
         source, target = links
         times = self._times_of(links)
         found = np.stack(links)
-        waiting = np.arange(len(source))
+        turned = choose_reversed(self.known, source, target, seed=self.seed)
+        found[:, turned] = found[::-1, turned]
+        waiting = np.flatnonzero(~turned)
         for attempt in range(MOST_DRAWS * len(self._steps)):
             own = source[waiting], target[waiting]
             words = pair_hash(*own, seed=self.seed, purpose=f"matched non-links {attempt}")
@@ -126,13 +136,15 @@ class MatchedNegatives:
             ends = np.where(second, own[1], own[0])
             drawn = self._steps[attempt // MOST_DRAWS].draw(ends, times[waiting], words)
             pairs = np.where(second, own[0], drawn), np.where(second, drawn, own[1])
-            good = (pairs[0] != pairs[1]) & ~self.known.contains(*pairs)
+            good = (pairs[0] != pairs[1]) & ~self.known.contains_link(*pairs)
             found[:, waiting[good]] = np.stack(pairs)[:, good]
             waiting = waiting[~good]
             if not len(waiting):
                 break
         for link in waiting.tolist():
             found[:, link] = self._look_at_all(source[link], target[link], times[link])
+        if self._partners.ordered:
+            return found[0], found[1]
         return found.min(axis=0), found.max(axis=0)
 
     def _times_of(self, links: Pairs) -> Nodes:
@@ -146,12 +158,23 @@ class MatchedNegatives:
         ends = np.array([source]), np.array([target])
         (word,) = pair_hash(*ends, seed=self.seed, purpose="last non-link")
         for nodes in (np.flatnonzero(there), np.flatnonzero(~there)):
-            for kept in (source, target):
-                known = self.known.contains(np.full(len(nodes), kept), nodes)
-                free = nodes[~known & (nodes != kept)]
+            for second, kept in enumerate((source, target)):
+                (first,), (last,) = self._partners.partner_ranges(np.array([not second]))
+                own = nodes[(nodes >= first) & (nodes < last) & (nodes != kept)]
+                pairs = np.full(len(own), kept), own
+                free = own[~self.known.contains_link(*(pairs[::-1] if second else pairs))]
                 if len(free):
-                    return kept, int(free[int(word) % len(free)])
+                    other = int(free[int(word) % len(free)])
+                    return (other, kept) if second else (kept, other)
         raise GraphTooSmall.for_negatives(asked=1, available=0)
+
+
+def kinds_of_nodes(graph: GraphStore) -> npt.NDArray[np.uint8]:
+    """The kind of every node by its place, [num_nodes]; 0 where all are of one."""
+    if graph.relations is None:
+        return np.zeros(graph.num_nodes, dtype=np.uint8)
+    sizes = [kind.size for kind in graph.relations.kinds]
+    return np.repeat(np.arange(len(sizes), dtype=np.uint8), sizes)
 
 
 def find_first_times(graph: GraphStore, times: IntArray | None) -> Nodes:

@@ -23,12 +23,14 @@ class Partners:
     Args:
         first_anchor, last_anchor: The range of the anchors, without ``last_anchor``.
         first, last: The range of the partners, without ``last``.
+        directed: Whether (anchor, partner) and (partner, anchor) are different links.
     """
 
     first_anchor: int
     last_anchor: int
     first: int
     last: int
+    directed: bool = False
 
     @classmethod
     def of(cls, graph: GraphStore, *, anchors: str | None = None) -> Self:
@@ -42,12 +44,29 @@ class Partners:
         source, target = graph.relations.source_nodes, graph.relations.target_nodes
         if anchors is not None and graph.relations.kind(anchors) == target:
             source, target = target, source
-        return cls(source.start, source.stop, target.start, target.stop)
+        return cls(source.start, source.stop, target.start, target.stop, graph.is_directed)
 
     @property
     def one_kind(self) -> bool:
         """Whether every anchor is a partner, too."""
         return (self.first_anchor, self.last_anchor) == (self.first, self.last)
+
+    @property
+    def both_ways(self) -> bool:
+        """Whether a link makes each of its ends a partner of the other."""
+        return self.one_kind and not self.directed
+
+    @property
+    def ordered(self) -> bool:
+        """Whether a pair has a first end and a second one."""
+        return not self.both_ways
+
+    @property
+    def num_pairs(self) -> int:
+        """Pairs that might be links."""
+        if not self.one_kind:
+            return self.num_anchors * self.count
+        return self.count * (self.count - 1) // (1 if self.directed else 2)
 
     @property
     def count(self) -> int:
@@ -63,9 +82,46 @@ class Partners:
         return np.arange(self.first, self.last)
 
     def anchored(self, source: IntArray, target: IntArray) -> tuple[Nodes, Nodes]:
-        """Links as (anchor, partner): turned round where need be, both ways among one kind."""
+        """Links as (anchor, partner): turned round where need be.
+
+        Both ways among one kind, unless links have a direction.
+        """
         source, target = source.astype(np.int64), target.astype(np.int64)
+        if self.one_kind and self.directed:
+            return source, target
         if self.one_kind:
             return np.concatenate([source, target]), np.concatenate([target, source])
         turned = (source < self.first_anchor) | (source >= self.last_anchor)
         return np.where(turned, target, source), np.where(turned, source, target)
+
+    def draw_pairs(self, count: int, *, rng: np.random.Generator) -> tuple[Nodes, Nodes]:
+        """Random pairs, an end and itself among them; those without an order in ascending one.
+
+        Each takes what the stream gives after the one before it.
+        """
+        if not self.one_kind:
+            low, high = (self.first_anchor, self.first), (self.last_anchor, self.last)
+            drawn = rng.integers(low, high, size=(count, 2))
+        else:
+            drawn = rng.integers(self.first, self.last, size=(count, 2))
+        if self.both_ways:
+            return drawn.min(axis=1), drawn.max(axis=1)
+        return drawn[:, 0], drawn[:, 1]
+
+    def all_pairs(self) -> tuple[Nodes, Nodes]:
+        """Every pair that might be a link, once."""
+        if self.both_ways:
+            source, target = np.triu_indices(self.count, k=1)
+            return source + self.first, target + self.first
+        source = np.repeat(np.arange(self.first_anchor, self.last_anchor), self.count)
+        target = np.tile(self.nodes(), self.num_anchors)
+        return source[source != target], target[source != target]
+
+    def partner_ranges(self, is_anchor: npt.NDArray[np.bool_]) -> tuple[Nodes, Nodes]:
+        """The range of those an end might be linked to, [num_ends] each.
+
+        Args:
+            is_anchor: [num_ends], whether it is the anchor of its link, or the partner.
+        """
+        first = np.where(is_anchor, self.first, self.first_anchor)
+        return first, np.where(is_anchor, self.last, self.last_anchor)

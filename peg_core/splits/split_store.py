@@ -16,8 +16,8 @@ from peg_core.errors import PegError
 from peg_core.graph.graph_store import GraphStore, index_dtype
 from peg_core.mapped_array import new_mapped_array
 from peg_core.splits.edge_split import TRAIN, assign_folds
-from peg_core.splits.entry_chunk import EntryChunk, entry_chunks
-from peg_core.splits.filtered_graph import KeptRows, write_filtered
+from peg_core.splits.entry_chunk import EntryChunk, entry_chunks, list_links
+from peg_core.splits.filtered_graph import KeptRows, without_links, write_filtered
 from peg_core.splits.held_out_pairs import CHUNK, HeldOutPairs, pair_chunks
 from peg_core.storage.shared_array import create_array, write_rows
 
@@ -59,14 +59,14 @@ class SplitStore:
         return GraphStore.open(self.folder / TRAIN_GRAPH)
 
     def entry_folds(self) -> npt.NDArray[np.uint8]:
-        """The fold of every entry of the training graph, [2 * num_edges]."""
+        """The fold of every entry of the training graph, of context 255, [2 * num_edges]."""
         folds: npt.NDArray[np.uint8] = np.load(self.folder / ENTRY_FOLDS, mmap_mode="r")
         return folds
 
     def graph_without(self, fold: int) -> GraphStore:
-        """The training graph less one fold; the whole of it for ``NO_FOLD``."""
+        """The training graph less the links of one fold; the whole of it for ``NO_FOLD``."""
         graph = self.train_graph()
-        return graph if fold == NO_FOLD else graph.filter_entries(self.entry_folds() != fold)
+        return graph if fold == NO_FOLD else without_links(graph, self.entry_folds() != fold)
 
     def fold_starts(self) -> npt.NDArray[np.int64]:
         """Where the links of each fold begin among all, [folds + 1]."""
@@ -132,7 +132,7 @@ class SplitStore:
         folds: int,
         seed: int,
     ) -> GraphStore:
-        """Write the training graph, the entries whose part is TRAIN, and its links by fold.
+        """Write the training graph, the links whose part is TRAIN, and these by fold.
 
         Args:
             entry_parts: [2 * num_edges].
@@ -141,25 +141,34 @@ class SplitStore:
         folder = self.folder / TRAIN_GRAPH
         write_filtered(graph, lambda part: entry_parts[part] == TRAIN, folder)
         train = GraphStore.open(folder)
-        require_folds(folds, train.num_edges)
+        require_folds(folds, train.num_linked_pairs)
         shape = (len(train.indices),)
         entry_folds = new_mapped_array(self.folder / ENTRY_FOLDS, shape, np.uint8)
         sizes = assign_folds(train, node_keys, entry_folds, folds=folds, seed=seed)
-        pieces = (
-            links_by_fold(chunk, train.indices[chunk.part], entry_folds[chunk.part], folds)
-            for chunk in entry_chunks(train)
-        )
-        self.write_links(pieces, sizes, train.indices.dtype)
+
+        def pieces() -> Iterator[LinksByFold]:
+            for chunk in entry_chunks(train):
+                yield links_by_fold(train, chunk, entry_folds[chunk.part], folds)
+
+        if train.is_directed:  # a pair may have two
+            sizes = np.sum([counts for _, counts in pieces()], axis=0)
+        self.write_links(pieces(), sizes, train.indices.dtype)
         return train
 
-    def create_train(self, num_nodes: int, num_links: int, *, weighted: bool) -> None:
-        """Make room for the training graph and its folds, for many tasks to fill."""
-        folder, entries = self.folder / TRAIN_GRAPH, (2 * num_links,)
+    def create_train(self, num_nodes: int, entries: int, columns: Iterable[str]) -> None:
+        """Make room for the training graph and its folds, for many tasks to fill.
+
+        Args:
+            entries: Of the training graph.
+            columns: Names of its arrays of entries, beside the indices.
+        """
+        folder = self.folder / TRAIN_GRAPH
         create_array(folder / "indptr.npy", (num_nodes + 1,), np.int64)
-        create_array(folder / "indices.npy", entries, index_dtype(num_nodes))
-        if weighted:
-            create_array(folder / "weights.npy", entries, np.float32)
-        create_array(self.folder / ENTRY_FOLDS, entries, np.uint8)
+        create_array(folder / "indices.npy", (entries,), index_dtype(num_nodes))
+        for name in columns:
+            kind = np.uint16 if name == "codes" else np.float32
+            create_array(folder / f"{name}.npy", (entries,), kind)
+        create_array(self.folder / ENTRY_FOLDS, (entries,), np.uint8)
 
     def write_train_rows(self, kept: KeptRows, first: int) -> None:
         """Write entries of the training graph from ``first`` on."""
@@ -216,13 +225,13 @@ class SplitStore:
 
 
 def links_by_fold(
-    chunk: EntryChunk, columns: IntArray, folds_of_entries: npt.NDArray[np.uint8], folds: int
+    graph: GraphStore, chunk: EntryChunk, folds_of_entries: npt.NDArray[np.uint8], folds: int
 ) -> LinksByFold:
     """The links among some entries, each once, those of a fold in the order of the graph."""
-    fold = folds_of_entries[chunk.upper]
+    ends, pair = list_links(graph, chunk, chunk.pairs)
+    fold = folds_of_entries[chunk.pairs][pair]
     order = np.argsort(fold, kind="stable")
-    ends = np.stack([chunk.rows[chunk.upper][order], columns[chunk.upper][order]])
-    return ends, np.bincount(fold, minlength=folds)
+    return ends[:, order], np.bincount(fold, minlength=folds)
 
 
 def require_folds(folds: int, num_links: int) -> None:

@@ -28,7 +28,7 @@ MOST_COMPARED = 2**22
 
 
 class StoredNonEdges:
-    """Distinct pairs source < target that are not edges, uniformly drawn.
+    """Distinct pairs that might be links and are not, uniformly drawn.
 
     They are those that :func:`sample_non_edges` draws with the same stream, but lie in a file.
     Only where a graph has nearly all edges that it could have are they drawn in memory.

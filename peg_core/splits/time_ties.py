@@ -32,11 +32,17 @@ class TimeTie:
     newer: int
 
 
-def require_times_that_differ(times: IntArray) -> None:
-    """Refuse times that say nothing about what came first."""
-    if len(times) and int(times.min()) == int(times.max()):
+def require_times_that_differ(graph: GraphStore, times: IntArray) -> None:
+    """Refuse times that say nothing about which link came first."""
+    pieces = [times]
+    if graph.codes is not None:
+        chunks = (times[chunk.part][chunk.pairs] for chunk in entry_chunks(graph))
+        pieces = [np.array([own.min(), own.max()]) for own in chunks if len(own)]
+    first = min((int(own.min()) for own in pieces if len(own)), default=0)
+    last = max((int(own.max()) for own in pieces if len(own)), default=1)
+    if first == last:
         raise InputError(
-            f"all {len(times) // 2:,} edges have the same time, {int(times[0])}, a split by time "
+            f"all {graph.num_linked_pairs:,} edges have the same time, {first}, a split by time "
             "needs at least two; name another column as `graph.time`, or set `split.by: random`"
         )
 

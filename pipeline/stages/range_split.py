@@ -68,31 +68,31 @@ class RangeSplit:
         (prepared,) = self.map(prepare_task, [self._shard("prepare")], "prepare")
         last = None
         if split.by != "files":
-            last = self._find_last(size.num_edges, spans)
+            last = self._find_last(prepared["pairs"], spans)
             store.create_parts(2 * size.num_edges)
         marked = self.map(mark_task, self._ranges(spans, last=last), "mark")
         totals = {name: sum(done[name] for done in marked) for name in ("train", *PARTS)}
-        require_enough(totals["train"], size.num_edges)
+        require_enough(totals["train"], prepared["pairs"])
         require_folds(split.folds, totals["train"])
-        store.create_train(size.num_nodes, totals["train"], weighted=prepared["weighted"])
-        newest = max((done["newest"] for done in marked if "newest" in done), default=None)
         entries = [done["train_entries"] for done in marked]
+        store.create_train(size.num_nodes, sum(entries), prepared["columns"])
+        newest = max((done["newest"] for done in marked if "newest" in done), default=None)
         self._train(spans, entries, totals["train"], newest)
         pairs = self._finish(len(spans), totals)
         leaks = self._count_leaks(pairs["row_groups"], totals)
-        counts = {"train_links": totals["train"]}
+        counts = {"train_links": sum(done["train_links"] for done in marked)}
         for name in PARTS:
             counts[f"{name}_links"] = totals[name]
             counts[f"{name}_negatives"] = pairs["negatives"][name]
-        counts |= count_left_out(size.num_edges, counts)
+        counts |= count_left_out(prepared["links"], counts)
         return {**counts, **{f"{name}_leaks": count for name, count in leaks.items()}}
 
-    def _find_last(self, num_edges: int, spans: list[slice]) -> dict[int, Key]:
-        """The keys of the last edge to test and to validate, digit by digit."""
+    def _find_last(self, pairs: int, spans: list[slice]) -> dict[int, Key]:
+        """The keys of the last linked pair to test and to validate, digit by digit."""
         split = self.request.split
         words = 2 if split.by == "time" else 1
         shares = {"valid": split.valid, "test": split.test, "leave_out": split.leave_out}
-        ranks = last_ranks(num_edges, **shares)
+        ranks = last_ranks(pairs, **shares)
         found = {part: DigitSearch(rank, words) for part, rank in ranks.items()}
         turn = 0
         while wide := [part for part, search in found.items() if not search.is_narrow]:
@@ -117,7 +117,7 @@ class RangeSplit:
         Args:
             spans: Ranges of all entries.
             entries: How many of each are in the training graph.
-            num_links: Of the training graph.
+            num_links: Linked pairs of the training graph.
             newest: When the newest training edge came, where weights fade.
         """
         folds, work = self.request.split.folds, self.request.work.open()
@@ -135,7 +135,7 @@ class RangeSplit:
         ]
         self.map(deal_task, shards, "deal")
         remove(work.hashes)
-        work.create_upper_folds(2 * num_links)
+        work.create_upper_folds(sum(entries))
         own = [slice(first, last) for first, last in pairwise(cuts)]
         each = [{"rows": rows} for rows in _rows(counts.T).swapaxes(0, 1).tolist()]
         self.map(fold_task, self._ranges(own, each, bounds=bounds), "folds")

@@ -6,47 +6,91 @@ from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from peg_core.errors import InputError
+from peg_core.errors import ArtifactMismatch, InputError
 from peg_core.graph.edge_table import (
-    find_id_type,
+    RowGroup,
     find_parquet_files,
     list_row_groups,
     read_row_group,
     require_no_nulls,
 )
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.ids.graph_ids import GraphIds, KindIds
 from peg_core.graph.ids.id_types import normalise_ids
-from peg_core.graph.ids.node_ids import NodeIds
-from peg_core.splits.edge_split import TRAIN
+from peg_core.splits.edge_split import mark_training
 from peg_core.splits.entry_chunk import find_entries
+from peg_core.splits.given_links import require_id_types
 
 Pairs = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
-def read_pairs(location: str, columns: tuple[str, str], node_ids: NodeIds) -> Pairs:
-    """Pairs of a Parquet location as node indices, source < target, unknown ids refused."""
+def read_pairs(
+    location: str, columns: tuple[str, str], ids: GraphIds, *, ordered: bool = False
+) -> Pairs:
+    """Pairs of a Parquet location as node indices, unknown ids refused.
+
+    Args:
+        location: A file, folder or glob.
+        columns: Those of the two ends; each is looked up among the nodes of its kind.
+        ids: Of the graph.
+        ordered: Whether pairs stay as they are listed; else source < target.
+    """
     files = find_parquet_files(location)
     groups = list_row_groups(files, columns)
     if not groups:
         raise InputError.no_rows(location, "pairs")
-    find_id_type((file, columns) for file in files)
+    require_id_types(files, columns, ids)
     ends: list[list[npt.NDArray[np.int64]]] = [[], []]
     for group in groups:
         table = read_row_group(group, columns)
         require_no_nulls(table, group, columns)
-        for end, column in zip(ends, columns, strict=True):
-            index = node_ids.lookup(normalise_ids(table[column]))
+        for end, column, kind in zip(ends, columns, ids.ends, strict=True):
+            index = kind.lookup(normalise_ids(table[column]))
             if (index < 0).any():
-                row = int((index < 0).argmax())
-                raise InputError(
-                    f"column {column!r} of {group.file} names the node {table[column][row]} in row "
-                    f"{row:,} of row group {group.index}, the graph has no such node; "
-                    f"remove {int((index < 0).sum()):,} such row(s)"
-                )
+                raise _unknown_node(group, column, table[column], index, kind, ids)
             end.append(index)
     first, second = (np.concatenate(end) for end in ends)
-    return np.minimum(first, second), np.maximum(first, second)
+    return (first, second) if ordered else (np.minimum(first, second), np.maximum(first, second))
+
+
+def _unknown_node(
+    group: RowGroup,
+    column: str,
+    values: pa.ChunkedArray,
+    index: npt.NDArray[np.int64],
+    kind: KindIds,
+    ids: GraphIds,
+) -> InputError:
+    """What is wrong with a column that names nodes which are not among those of its kind."""
+    unknown = index < 0
+    row, count = int(unknown.argmax()), int(unknown.sum())
+    found = f"column {column!r} of {group.file} names the node {values[row]} in row {row:,} of row "
+    found += f"group {group.index}"
+    if kind.name is None:
+        return InputError(f"{found}, the graph has no such node; remove {count:,} such row(s)")
+    others = [
+        other.name
+        for other in ids.kinds
+        if other.name != kind.name and _knows(other, values.slice(row, 1))
+    ]
+    if others:
+        return InputError(
+            f"{found}, which is a {others[0]!r}; the column has to hold nodes of the kind "
+            f"{kind.name!r}, {count:,} row(s) do not: exchange the columns, or remove such rows"
+        )
+    return InputError(
+        f"{found}, the graph has no such node of the kind {kind.name!r}; "
+        f"remove {count:,} such row(s)"
+    )
+
+
+def _knows(kind: KindIds, value: pa.ChunkedArray) -> bool:
+    try:
+        return bool((kind.lookup(normalise_ids(value)) >= 0).all())
+    except ArtifactMismatch:  # numbers among texts
+        return False
 
 
 def mark_given_links(
@@ -54,27 +98,31 @@ def mark_given_links(
 ) -> None:
     """Write the part of every entry: that of the file which names its edge, else training.
 
+    Where a pair has links in both directions they are in one part, if a file names one of them.
+
     Args:
         given: Part, location and pairs of every file.
         parts: [2 * num_edges].
     """
-    parts[:] = TRAIN
-    for part, location, (low, high) in given:
-        missing = int((~graph.contains(low, high)).sum())
+    mark_training(graph, parts)
+    what = "edges" if graph.relations is None else f"links of {graph.relations.target.name!r}"
+    for part, location, (source, target) in given:
+        missing = int((~graph.contains_link(source, target)).sum())
         if missing:
             raise InputError(
-                f"{missing:,} of {len(low):,} pairs in {location} are not edges of the graph; "
+                f"{missing:,} of {len(source):,} pairs in {location} are not {what} of the graph; "
                 "`graph.edges` must hold the links of all parts"
             )
-        for rows, columns in ((low, high), (high, low)):
+        for rows, columns in ((source, target), (target, source)):
             parts[find_entries(graph, rows, columns)] = part
 
 
 def require_non_edges(graph: GraphStore, location: str, pairs: Pairs) -> None:
-    """Refuse given negatives that are edges."""
-    edges = int(graph.contains(*pairs).sum())
-    if edges:
+    """Refuse given negatives that are links."""
+    links = int(graph.contains_link(*pairs).sum())
+    what = "edges" if graph.relations is None else f"links of {graph.relations.target.name!r}"
+    if links:
         raise InputError(
-            f"{edges:,} of {len(pairs[0]):,} negatives in {location} are edges of the "
+            f"{links:,} of {len(pairs[0]):,} negatives in {location} are {what} of the "
             "graph; remove them"
         )

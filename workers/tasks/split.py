@@ -12,15 +12,24 @@ import numpy.typing as npt
 from peg_core.errors import GraphTooSmall
 from peg_core.graph.fading import Fading, fade_from, find_newest
 from peg_core.graph.graph_store import GraphStore, load_times
-from peg_core.graph.ids.node_ids import NodeIds
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.random_streams import random_stream
-from peg_core.splits.edge_split import TEST, TRAIN, VALID, split_by_time, split_randomly
-from peg_core.splits.entry_chunk import entry_chunks
+from peg_core.splits.edge_split import (
+    TEST,
+    TRAIN,
+    VALID,
+    mark_training,
+    split_by_time,
+    split_randomly,
+)
+from peg_core.splits.entry_chunk import entry_chunks, list_links
 from peg_core.splits.given_links import require_disjoint
 from peg_core.splits.held_out_pairs import HeldOutPairs
 from peg_core.splits.leak_check import require_no_leaks
 from peg_core.splits.matched_negatives import MatchedNegatives
 from peg_core.splits.negative_sampling import sample_non_edges
+from peg_core.splits.partners import Partners
+from peg_core.splits.reversed_links import reversed_links
 from peg_core.splits.split_store import SplitStore
 from peg_core.splits.time_ties import find_tie
 from workers.artifact_ref import ArtifactRef
@@ -81,15 +90,19 @@ class SplitRequest:
         graph, train = self.graph.open(), self.out.open().train_graph()
         return MatchedNegatives(graph, load_times(self.graph.folder), train, self.seed)
 
+    def ids(self) -> GraphIds:
+        return self.graph.at(GraphIds).open()
+
     def require_disjoint(self) -> None:
         """Refuse files with a link that both validates and tests."""
         valid, test = self.given_links["valid"], self.given_links["test"]
         if valid is not None and test is not None:
-            require_disjoint(valid, test, self.columns, self.graph.at(NodeIds).open())
+            require_disjoint(valid, test, self.columns, self.ids())
 
     def read_pairs(self, location: str) -> Pairs:
         """Pairs that a file names by their ids."""
-        return read_pairs(location, self.columns, self.graph.at(NodeIds).open())
+        graph = self.graph.open()
+        return read_pairs(location, self.columns, self.ids(), ordered=Partners.of(graph).ordered)
 
 
 def split_task(request: SplitRequest) -> dict[str, int]:
@@ -97,11 +110,11 @@ def split_task(request: SplitRequest) -> dict[str, int]:
     request.require_disjoint()
     graph = request.graph.open()
     # by original ids: an edge keeps its part whatever number its nodes get
-    node_keys = request.graph.at(NodeIds).open().hashes()
+    node_keys = request.ids().hashes()
     store = request.out.open()
     parts = store.new_parts(graph)
     _write_parts(request, graph, node_keys, parts)
-    require_enough(int(np.count_nonzero(parts == TRAIN)) // 2, graph.num_edges)
+    require_enough(int(np.count_nonzero(parts == TRAIN)) // 2, graph.num_linked_pairs)
     listed = request.fading_from(newest_of(request, graph, parts))
     train = store.write_train(listed, parts, node_keys, folds=request.folds, seed=request.seed)
     links = {name: _links_of(graph, parts, part) for name, part in PARTS.items()}
@@ -109,11 +122,11 @@ def split_task(request: SplitRequest) -> dict[str, int]:
     for name, pair in links.items():
         store.write_held_out(name, _label(pair, negatives[name]))
     leaks = require_no_leaks(train, store.held_out_links(), found_in="the training graph")
-    counts: dict[str, int] = {"train_links": train.num_edges}
+    counts: dict[str, int] = {"train_links": num_links(train)}
     for name in PARTS:
         counts[f"{name}_links"] = len(links[name][0])
         counts[f"{name}_negatives"] = len(negatives[name][0])
-    counts |= count_left_out(graph.num_edges, counts)
+    counts |= count_left_out(num_links(graph), counts)
     return {**counts, **{f"{name}_leaks": count for name, count in leaks.items()}}
 
 
@@ -121,14 +134,14 @@ def all_links_task(request: SplitRequest) -> dict[str, int]:
     """Write every edge as a training link, in folds; nothing is held out."""
     graph, store = request.graph.open(), request.out.open()
     parts = store.new_parts(graph)
-    parts[:] = TRAIN
+    mark_training(graph, parts)
     listed = request.fading_from(newest_of(request, graph, parts))
-    keys = request.graph.at(NodeIds).open().hashes()
+    keys = request.ids().hashes()
     train = store.write_train(listed, parts, keys, folds=request.folds, seed=request.seed)
     nothing = np.zeros(0, dtype=np.int64)
     for name in PARTS:
         store.write_held_out(name, HeldOutPairs(nothing, nothing, nothing.astype(np.uint8)))
-    return {"train_links": train.num_edges}
+    return {"train_links": num_links(train)}
 
 
 def tie_task(request: SplitRequest, older: str, newer: str) -> TieResult:
@@ -166,9 +179,16 @@ def newest_of(
     return max((time for time in newest if time is not None), default=None)
 
 
-def count_left_out(edges: int, counts: dict[str, int]) -> dict[str, int]:
-    """Edges that are in no part; nothing where there are none."""
-    left = edges - sum(counts[f"{name}_links"] for name in ORDERED)
+def num_links(graph: GraphStore) -> int:
+    """Links of the predicted relation; of a pair with both directions, two."""
+    if graph.relations is None or not graph.is_directed:
+        return graph.num_linked_pairs
+    return int(graph.directed_degrees[0].sum())
+
+
+def count_left_out(links: int, counts: dict[str, int]) -> dict[str, int]:
+    """Links that are in no part; nothing where there are none."""
+    left = links - sum(counts[f"{name}_links"] for name in ORDERED)
     return {"left_out_links": left} if left else {}
 
 
@@ -214,11 +234,11 @@ def _given_links(request: SplitRequest) -> Iterator[tuple[int, str, Pairs]]:
 
 def _links_of(graph: GraphStore, parts: npt.NDArray[np.uint8], part: int) -> Pairs:
     """The links of one part, each once."""
-    found = []
-    for chunk in entry_chunks(graph):
-        chosen = chunk.upper & (parts[chunk.part] == part)
-        found.append((chunk.rows[chosen], graph.indices[chunk.part][chosen]))
-    source, target = (np.concatenate(ends).astype(np.int64) for ends in zip(*found, strict=True))
+    found = [
+        list_links(graph, chunk, chunk.pairs & (parts[chunk.part] == part))[0]
+        for chunk in entry_chunks(graph)
+    ]
+    source, target = np.concatenate(found, axis=1).astype(np.int64)
     return source, target
 
 
@@ -232,12 +252,13 @@ def _negatives(
         matched = request.matched_negatives()
         return found | {name: join_pairs(matched.chunks(iter([links[name]]))) for name in drawn}
     rng = random_stream(seed=request.seed, purpose=NEGATIVES)
-    wanted = {name: len(links[name][0]) for name in drawn}
+    turned = {name: reversed_links(graph, *links[name], seed=request.seed) for name in drawn}
+    wanted = {name: len(links[name][0]) - len(turned[name][0]) for name in drawn}
     source, target = sample_non_edges(graph, sum(wanted.values()), rng=rng)
     first = 0
     for name in drawn:
         part = slice(first, first + wanted[name])
-        found[name] = (source[part], target[part])
+        found[name] = join_pairs(iter([turned[name], (source[part], target[part])]))
         first += wanted[name]
     return found
 

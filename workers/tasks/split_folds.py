@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peg_core.graph.graph_store import GraphStore
-from peg_core.splits.edge_split import FOLDS, TRAIN, folds_in_order
+from peg_core.splits.edge_split import CONTEXT_FOLD, FOLDS, TRAIN, folds_in_order
 from peg_core.splits.entry_chunk import entry_chunks, find_entries, hashed_chunks
 from peg_core.splits.filtered_graph import kept_rows
 from peg_core.splits.split_store import links_by_fold
@@ -84,7 +84,8 @@ def fold_task(
         rows: Where its folds stand among those of each range of hashes.
     """
     train, work, folds = request.train_graph(), request.work.open(), request.split.folds
-    own = np.zeros(span.stop - span.start, dtype=np.uint8)
+    supervises_nothing = CONTEXT_FOLD if train.codes is not None else 0
+    own = np.full(span.stop - span.start, supervises_nothing, dtype=np.uint8)
     dealt = None
     if bounds:
         order, _ = sort_into(bounds, _fold_hashes(request, train, span))
@@ -93,11 +94,10 @@ def fold_task(
     pieces, first = [], 0
     for chunk in entry_chunks(train, span):
         part = own[chunk.part.start - span.start : chunk.part.stop - span.start]
-        count = int(np.count_nonzero(chunk.upper))
-        if dealt is not None:
-            part[chunk.upper] = dealt[first : first + count]
+        count = int(np.count_nonzero(chunk.pairs))
+        part[chunk.pairs] = 0 if dealt is None else dealt[first : first + count]
         first += count
-        pieces.append(links_by_fold(chunk, train.indices[chunk.part], part, folds))
+        pieces.append(links_by_fold(train, chunk, part, folds))
     work.write_upper_folds(span.start, own)
     work.write_links(number, pieces)
     return {}
@@ -126,7 +126,7 @@ def _fold_hashes(
     keys, seed = request.work.open().node_keys(), request.split.seed
     found = []
     for chunk, hashes in hashed_chunks(graph, keys, span, seed=seed, purpose=FOLDS):
-        chosen = chunk.upper
+        chosen = chunk.pairs
         if keep is not None:
             chosen = chosen & keep[chunk.part.start - span.start : chunk.part.stop - span.start]
         found.append(hashes[chosen])

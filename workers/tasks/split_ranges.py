@@ -6,7 +6,7 @@ range, and each can be run twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Any, Literal, TypedDict
@@ -14,19 +14,19 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.ids.node_ids import NodeIds
+from peg_core.graph.graph_store import OPTIONAL, GraphStore
 from peg_core.random_streams import random_stream
 from peg_core.splits.edge_split import (
     TRAIN,
     EdgeOrder,
-    fold_sizes,
-    parts_of,
 )
-from peg_core.splits.entry_chunk import entry_chunks
+from peg_core.splits.entry_chunk import entry_chunks, list_links
+from peg_core.splits.filtered_graph import staying_entries
 from peg_core.splits.held_out_pairs import count_row_groups, write_pair_chunks
 from peg_core.splits.leak_check import count_links_and_leaks
 from peg_core.splits.order_statistic import DIGIT_BITS, DigitSearch, Key, join_keys
+from peg_core.splits.reversed_links import reversed_links
+from peg_core.splits.split_store import TRAIN_GRAPH
 from peg_core.splits.split_work import SplitWork
 from peg_core.splits.stored_non_edges import StoredNonEdges
 from peg_core.splits.time_ties import require_times_that_differ
@@ -38,6 +38,7 @@ from workers.tasks.split import (
     PARTS,
     SplitRequest,
     newest_of,
+    num_links,
     read_given_negatives,
     write_given_parts,
 )
@@ -49,9 +50,11 @@ SCRATCH = "non_edges"
 
 
 class PreparedResult(TypedDict):
-    """Whether the edges of the graph have weights."""
+    """Arrays of entries that the graph has, its linked pairs, and links of these."""
 
-    weighted: bool
+    columns: list[str]
+    pairs: int
+    links: int
 
 
 class SearchResult(TypedDict):
@@ -108,12 +111,15 @@ def prepare_task(request: RangeRequest) -> PreparedResult:
     split.require_disjoint()
     graph = split.graph.open()
     # by original ids: an edge keeps its part whatever number its nodes get
-    request.work.open().write_node_keys(split.graph.at(NodeIds).open().hashes())
+    request.work.open().write_node_keys(split.ids().hashes())
     if split.by == "time":
-        require_times_that_differ(split.times())
+        require_times_that_differ(graph, split.times())
     if split.by == "files":
         write_given_parts(split, graph, split.out.open().new_parts(graph))
-    return {"weighted": graph.weights is not None}
+    if graph.relations is not None:
+        graph.relations.save(split.out.folder / TRAIN_GRAPH)
+    columns = [name for name in OPTIONAL if getattr(graph, name) is not None]
+    return {"columns": columns, "pairs": graph.num_linked_pairs, "links": num_links(graph)}
 
 
 def count_task(
@@ -164,28 +170,30 @@ def mark_task(
         last: Key of the last edge to test and to validate; None where files gave the parts.
 
     Returns:
-        Edges of each part, each counted at its upper entry; ``train_entries``; where weights
-        fade, when the newest of them came.
+        Links of each part, in ``train`` linked pairs, each counted at its upper entry;
+        ``train_entries``, ``train_links``; where weights fade, when the newest of them came.
     """
     split, store = request.split, request.split.out.open()
     graph = split.graph.open()
     if last is None:
         parts = np.array(store.parts()[span])
     else:
-        parts = np.concatenate([parts_of(keys, last) for _, keys in request.order().chunks(span)])
+        parts = np.concatenate([own for _, own in request.order().parts(last, span)])
         store.write_parts(span.start, parts)
     held_out: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in PARTS}
-    train = 0
+    train = links = 0
     for chunk in entry_chunks(graph, span):
         own = parts[chunk.part.start - span.start : chunk.part.stop - span.start]
-        train += int(np.count_nonzero(chunk.upper & (own == TRAIN)))
+        train += int(np.count_nonzero(chunk.pairs & (own == TRAIN)))
+        links += list_links(graph, chunk, chunk.pairs & (own == TRAIN))[0].shape[1]
         for name, part in PARTS.items():
-            chosen = chunk.upper & (own == part)
-            held_out[name].append(np.stack([chunk.rows[chosen], graph.indices[chunk.part][chosen]]))
+            chosen = chunk.pairs & (own == part)
+            held_out[name].append(list_links(graph, chunk, chosen)[0])
     for name, pieces in held_out.items():
         request.work.open().write_held_out(name, number, pieces)
     counts = {name: sum(piece.shape[1] for piece in pieces) for name, pieces in held_out.items()}
-    marked = {"train": train, "train_entries": int(np.count_nonzero(parts == TRAIN)), **counts}
+    entries = int(np.count_nonzero(staying_entries(graph, span, parts == TRAIN)))
+    marked = {"train": train, "train_links": links, "train_entries": entries, **counts}
     newest = newest_of(split, graph, parts, span)
     return marked if newest is None else {**marked, "newest": newest}
 
@@ -198,11 +206,11 @@ def finish_task(
     Args:
         what: Which of the two.
         ranges: How many ranges of entries there are.
-        totals: Edges of each part.
+        totals: Links of each part.
     """
     if what == "pairs":
         return _write_pairs(request, ranges, totals)
-    sizes = fold_sizes(totals["train"], request.split.folds)
+    sizes = np.sum([counts for _, counts in request.work.open().links(ranges)], axis=0)
     kind = request.train_graph().indices.dtype
     request.split.out.open().write_links(request.work.open().links(ranges), sizes, kind)
     return {}
@@ -244,14 +252,21 @@ def _drawn_negatives(
             name: matched.chunks((ends[0], ends[1]) for ends in work.held_out(name, ranges))
             for name in wanted
         }
+    graph = split.graph.open()
+
+    def turned(name: str) -> Iterator[Pairs]:
+        for ends in work.held_out(name, ranges):
+            yield reversed_links(graph, ends[0], ends[1], seed=split.seed)
+
+    left = {n: count - sum(len(some[0]) for some in turned(n)) for n, count in wanted.items()}
     non_edges = StoredNonEdges(
-        split.graph.open(),
-        sum(wanted.values()),
+        graph,
+        sum(left.values()),
         rng=random_stream(seed=split.seed, purpose=NEGATIVES),
         folder=work.folder / SCRATCH,
     )
-    starts = accumulate(wanted.values(), initial=0)
+    starts = accumulate(left.values(), initial=0)
     return {
-        name: non_edges.chunks(first, first + count)
-        for first, (name, count) in zip(starts, wanted.items(), strict=False)
+        name: chain(turned(name), non_edges.chunks(first, first + count))
+        for first, (name, count) in zip(starts, left.items(), strict=False)
     }

@@ -3,10 +3,11 @@ import pyarrow as pa
 import pytest
 
 from peg_core.errors import InputError, LeakFound
+from peg_core.graph.ids.graph_ids import GraphIds, KindIds
 from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.splits.given_links import require_disjoint
 
-IDS = NodeIds(pa.array([10, 20, 30, 40]))
+IDS = GraphIds([KindIds(NodeIds(pa.array([10, 20, 30, 40])))])
 
 
 def check(folder, valid, test):
