@@ -14,7 +14,7 @@ from peg_core.inference.folded_head import fold_head
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.recommendation import NOTHING
 from peg_core.random_streams import random_stream
-from peg_core.splits.partners import Partners
+from peg_core.splits.partners import Partners, known_partners
 
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.float32]
@@ -34,7 +34,7 @@ class PartnerRanking:
 
     Args:
         partners: Who can be recommended.
-        known: Graphs whose edges are not.
+        known: Graphs whose links are not.
         scores: What ranks.
         most_pairs: Scored in all.
     """
@@ -103,7 +103,7 @@ class PartnerRanking:
         scores = np.array(self.scores(nodes, first, last), dtype=np.float32)
         for row, node in enumerate(nodes.tolist()):
             for graph in self.known:
-                linked = graph.neighbours(node)
+                linked = known_partners(graph, node)
                 scores[row, linked[(linked >= first) & (linked < last)] - first] = -np.inf
             if first <= node < last:
                 scores[row, node - first] = -np.inf

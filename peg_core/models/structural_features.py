@@ -14,6 +14,9 @@ from peg_core.kernels.pair_structure import NUM_STRUCTURAL, pair_structure
 
 IntArray = npt.NDArray[np.integer[Any]]
 
+# The nine numbers of (v, u) among those of (u, v); the last says whether the reverse is a link.
+TURNED = [2, 3, 0, 1, 5, 4, 6, 7, 8]
+
 
 def structural_features(
     graph: GraphStore, source: IntArray, target: IntArray, components: IntArray
@@ -41,6 +44,31 @@ def structural_features(
         bits = graph.relations.link_bits
         rows = graph.indptr, graph.indices, graph.codes
         _directed_structure(rows, bits, graph.directed_degrees, source, target, out)
+    return out
+
+
+def training_structure(
+    graph: GraphStore, source: IntArray, target: IntArray, components: IntArray, num_links: int
+) -> npt.NDArray[np.float32]:
+    """The same, of links that stand in the graph and supervise, and of their non-links.
+
+    A held-out link has no reverse in the training graph, since both are held out; nor must the
+    reverse of a link be told by that link.
+
+    Args:
+        num_links: How many of the pairs are links; they come first.
+    """
+    out = structural_features(graph, source, target, components)
+    if graph.relations is None or not graph.relations.has_reverses:
+        return out
+    keys = np.asarray(source, dtype=np.int64) * graph.num_nodes + target
+    reverse = np.asarray(target, dtype=np.int64) * graph.num_nodes + source
+    known = np.isin(reverse, keys[:num_links])
+    turned = np.flatnonzero(known & (np.arange(len(keys)) >= num_links))
+    along = structural_features(graph, target[turned], source[turned], components)
+    out[turned, :NUM_STRUCTURAL] = along[:, :NUM_STRUCTURAL]
+    out[turned, NUM_STRUCTURAL:] = along[:, NUM_STRUCTURAL:][:, TURNED]
+    out[known, NUM_STRUCTURAL + TURNED[-1]] = 0
     return out
 
 

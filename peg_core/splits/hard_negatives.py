@@ -18,6 +18,7 @@ from peg_core.graph.graph_store import GraphStore
 from peg_core.kernels.pagerank_push import RESTART, TOLERANCE, push
 from peg_core.random_streams import random_stream
 from peg_core.splits.pair_hash import pair_hash
+from peg_core.splits.partners import Partners, known_partners
 
 IntArray = npt.NDArray[np.integer[Any]]
 Nodes = npt.NDArray[np.int64]
@@ -36,7 +37,9 @@ class HardNegatives:
     """Finds non-links of nodes.
 
     Args:
-        known: Every known edge, of all parts: none of them is ever returned.
+        known: Every known edge, of all parts: no link of the predicted relation is ever returned,
+            where links have a direction neither way round. Nodes are of the kind that the anchor
+            can be linked to.
         train: The edges that the heuristics may see.
         features: [num_nodes, width], or None.
         count: Non-links of a node.
@@ -49,9 +52,11 @@ class HardNegatives:
     count: int
     seed: int
     _scratch: _Scratch = field(init=False, repr=False)
+    _partners: Partners = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._scratch = _Scratch.of(self.train.num_nodes)
+        self._partners = Partners.of(self.known)
 
     def sample(self, anchors: IntArray) -> Nodes:
         """Non-neighbours of every anchor, hardest first, [num_anchors, count].
@@ -105,9 +110,13 @@ class HardNegatives:
     def _choose(self, anchor: int, lists: list[Closeness]) -> Nodes:
         """The hardest non-neighbours of one anchor, [count]."""
         blocked = self._scratch.waiting  # all false between pushes
-        taken = np.append(self.known.neighbours(anchor), anchor)
+        first_node, last_node = self._range_for(anchor)
+        taken = np.append(known_partners(self.known, anchor, either_way=True), anchor)
         blocked[taken] = True
-        ranked = [_top_ranks(nodes, near, blocked, self.count) for nodes, near in lists]
+        ranked = []
+        for found, near in lists:
+            inside = (found >= first_node) & (found < last_node)
+            ranked.append(_top_ranks(found[inside], near[inside], blocked, self.count))
         nodes = np.concatenate([found for found, _ in ranked])
         ranks = np.concatenate([rank for _, rank in ranked])
         tie = pair_hash(np.full(len(nodes), anchor), nodes, seed=self.seed, purpose="hard ties")
@@ -115,19 +124,28 @@ class HardNegatives:
         _, first = np.unique(nodes[order], return_index=True)
         chosen = nodes[order][np.sort(first)][: self.count]
         blocked[chosen] = True
-        rest = self._fill(anchor, blocked, len(taken) + len(chosen), self.count - len(chosen))
+        rest = self._fill(anchor, blocked[first_node:last_node], self.count - len(chosen))
         blocked[taken] = False
         blocked[chosen] = False
         return np.concatenate([chosen, rest])
 
-    def _fill(
-        self, anchor: int, blocked: npt.NDArray[np.bool_], num_blocked: int, wanted: int
-    ) -> Nodes:
-        """Nodes that are not blocked, at random, then ``NO_NODE``, [wanted]."""
+    def _range_for(self, anchor: int) -> tuple[int, int]:
+        """The nodes that an anchor might be linked to."""
+        p = self._partners
+        is_source = p.first_anchor <= anchor < p.last_anchor
+        return (p.first, p.last) if is_source else (p.first_anchor, p.last_anchor)
+
+    def _fill(self, anchor: int, blocked: npt.NDArray[np.bool_], wanted: int) -> Nodes:
+        """Nodes that are not blocked, at random, then ``NO_NODE``, [wanted].
+
+        Args:
+            blocked: Of all nodes that the anchor might be linked to.
+        """
         if not wanted:
             return np.zeros(0, dtype=np.int64)
+        first_node, _ = self._range_for(anchor)
         rng = random_stream(seed=self.seed, purpose="easy negatives", shard=anchor)
-        free = len(blocked) - num_blocked
+        free = len(blocked) - int(np.count_nonzero(blocked))
         if free <= 4 * wanted:
             found = rng.permutation(np.flatnonzero(~blocked))[:wanted]
         else:
@@ -136,6 +154,7 @@ class HardNegatives:
                 drawn = rng.integers(0, len(blocked), size=2 * wanted)
                 both = np.concatenate([found, drawn[~blocked[drawn]]])
                 found = both[np.sort(np.unique(both, return_index=True)[1])][:wanted]
+        found = found + first_node
         return np.append(found, np.full(wanted - len(found), NO_NODE, dtype=np.int64))
 
 

@@ -112,7 +112,7 @@ class Partners:
         """Every pair that might be a link, once."""
         if self.both_ways:
             source, target = np.triu_indices(self.count, k=1)
-            return source + self.first, target + self.first
+            return source.astype(np.int64) + self.first, target.astype(np.int64) + self.first
         source = np.repeat(np.arange(self.first_anchor, self.last_anchor), self.count)
         target = np.tile(self.nodes(), self.num_anchors)
         return source[source != target], target[source != target]
@@ -125,3 +125,18 @@ class Partners:
         """
         first = np.where(is_anchor, self.first, self.first_anchor)
         return first, np.where(is_anchor, self.last, self.last_anchor)
+
+
+def known_partners(graph: GraphStore, node: int, *, either_way: bool = False) -> IntArray:
+    """Nodes that a node has a link of the predicted relation with.
+
+    Args:
+        either_way: Where links have a direction: also those that lead to the node.
+    """
+    if graph.codes is None or graph.relations is None:
+        return graph.neighbours(node)
+    relations = graph.relations
+    one_way = relations.has_reverses and not either_way
+    bits = np.uint16(relations.link_bits[0]) if one_way else relations.link_mask
+    codes = np.asarray(graph.codes[graph.indptr[node] : graph.indptr[node + 1]])
+    return graph.neighbours(node)[codes & bits != 0]

@@ -19,7 +19,7 @@ from peg_core.kernels.pair_structure import NUM_STRUCTURAL
 from peg_core.layers.message_graph import MessageGraph, Positions
 from peg_core.models.link_predictor import LinkPredictor
 from peg_core.models.pair_geometry import pair_geometry
-from peg_core.models.structural_features import structural_features
+from peg_core.models.structural_features import training_structure
 from peg_core.training.link_schedule import Supervision
 from peg_core.training.training_step import TrainingStep
 
@@ -54,11 +54,13 @@ class GraphView:
     ) -> Self:
         return cls(graph, positions, features, connected_components(graph)[1], model)
 
-    def pair_inputs(self, source: IntArray, target: IntArray) -> tuple[Tensor, Tensor]:
+    def pair_inputs(self, supervision: Supervision) -> tuple[Tensor, Tensor]:
         """Geometry [num_pairs, 3 * num_encodings] and structure [num_pairs, 6 or 15] of pairs."""
+        source, target = supervision.source, supervision.target
         geometry = pair_geometry(self.positions, source, target)
         if self.model.head.reads_structure:
-            structure = structural_features(self.graph, source, target, self.components)
+            pairs = self.graph, source, target, self.components
+            structure = training_structure(*pairs, num_links=supervision.num_known)
         else:
             structure = np.zeros((len(source), NUM_STRUCTURAL), dtype=np.float32)
         return torch.from_numpy(geometry), torch.from_numpy(structure)
@@ -98,7 +100,7 @@ class FullView(GraphView):
         """
         x, positions, messages = whole or self.whole
         source, target = supervision.source, supervision.target
-        geometry, structure = self.pair_inputs(source, target)
+        geometry, structure = self.pair_inputs(supervision)
         pairs = torch.from_numpy(np.stack([source, target]))
         partners = supervision.partners
         return TrainingStep(

@@ -50,6 +50,11 @@ class Supervision:
     partners: IntArray | None = None
     possible_partners: int = 0
 
+    @property
+    def num_known(self) -> int:
+        """Links that stand in the graph while they supervise."""
+        return self.num_links if self.fold == NO_FOLD else 0
+
 
 class Batch(NamedTuple):
     """A piece of the random order of the links of one part.

@@ -44,7 +44,7 @@ class PartnerSchedule(LinkSchedule):
         return replace(step, partners=partners.astype(np.int64), possible_partners=possible)
 
     def _num_partners(self, links: int) -> int:
-        anchors = min(self.partners.num_anchors, links * (1 + self.partners.one_kind))
+        anchors = min(self.partners.num_anchors, links * (1 + self.partners.both_ways))
         most = max(1, MOST_SIMILARITIES // max(1, anchors))
         if self.most_partners is not None:
             most = min(most, self.most_partners)

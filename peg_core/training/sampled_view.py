@@ -12,7 +12,7 @@ import torch
 from peg_core.layers.message_graph import MessageGraph, gate_inputs
 from peg_core.random_streams import stream_seed
 from peg_core.sampling.neighbour_sampler import NOTHING, NeighbourSampler, SampledNeighbours
-from peg_core.splits.split_store import NO_FOLD
+from peg_core.splits.entry_chunk import find_entries
 from peg_core.training.graph_view import GraphView
 from peg_core.training.link_schedule import Supervision
 from peg_core.training.training_step import TrainingStep
@@ -39,20 +39,21 @@ class SampledView(GraphView):
         wanted = np.concatenate([source, target, partners])
         seeds, inverse = np.unique(wanted, return_inverse=True)
         rows = torch.from_numpy(inverse.astype(np.int64))
-        known = slice(0, supervision.num_links if supervision.fold == NO_FOLD else 0)
+        known = slice(0, supervision.num_known)
+        excluded, context = self._supervising(source[known], target[known])
         sampled = sampler.sample(
             seeds,
             seed=stream_seed(seed=seed, purpose="neighbors", shard=supervision.number),
-            excluded=self._keys(source[known], target[known]),
+            excluded=excluded,
         )
         x, positions = self.node_inputs(sampled.nodes)
-        geometry, structure = self.pair_inputs(source, target)
+        geometry, structure = self.pair_inputs(supervision)
         return TrainingStep(
             supervision.number,
             x,
             positions,
             torch.from_numpy(sampled.nodes),
-            self.layers(sampled),
+            self.layers(sampled, context),
             rows[: 2 * len(source)].reshape(2, -1),
             geometry,
             structure,
@@ -61,14 +62,21 @@ class SampledView(GraphView):
             supervision.possible_partners,
         )
 
-    def layers(self, sampled: SampledNeighbours) -> list[MessageGraph]:
-        """The sampled edges as each layer reads them, the widest first."""
-        rule, weights = self.model.rule, self.graph.weights
+    def layers(
+        self, sampled: SampledNeighbours, context: npt.NDArray[np.int64] = NOTHING
+    ) -> list[MessageGraph]:
+        """The sampled edges as each layer reads them, the widest first.
+
+        Args:
+            context: Entries that are there for other relations than the predicted one alone.
+        """
+        rule = self.model.rule
+        weights, columns = self._entry_inputs(sampled.entries, np.isin(sampled.entries, context))
         expanded = sampled.nodes[: len(sampled.scale)]
         rows = np.repeat(np.arange(len(expanded), dtype=np.int32), np.diff(sampled.indptr))
         source, target = sampled.nodes[sampled.sources], sampled.nodes[rows]
         edge_weights = rule.edge_weights(
-            None if weights is None else weights[sampled.entries],
+            weights,
             self.degrees[target],
             self.degrees[source],
         )
@@ -78,7 +86,7 @@ class SampledView(GraphView):
             torch.from_numpy(sampled.indptr),
             torch.from_numpy(sampled.sources),
             torch.from_numpy(edge_weights * sampled.scale[rows]),
-            gate_inputs(measures, self.graph.columns(sampled.entries)),
+            gate_inputs(measures, columns),
             torch.from_numpy(rule.loop_weights(self.degrees[expanded])),
             gate_inputs(loops, None, padding=self.graph.num_columns),
             len(sampled.nodes),
@@ -89,9 +97,31 @@ class SampledView(GraphView):
             for hop in reversed(range(len(counts) - 1))
         ]
 
-    def _keys(self, source: npt.NDArray[Any], target: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Links in both directions, as the sampler excludes them."""
+    def _supervising(
+        self, source: npt.NDArray[Any], target: npt.NDArray[Any]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Links in both directions, as the sampler excludes them; entries that context keeps."""
         if not len(source):
-            return NOTHING
-        n = self.graph.num_nodes
-        return np.sort(np.concatenate([source * n + target, target * n + source]))
+            return NOTHING, NOTHING
+        graph = self.graph
+        rows, columns = np.concatenate([source, target]), np.concatenate([target, source])
+        keys = rows * graph.num_nodes + columns
+        if graph.codes is None or graph.relations is None:
+            return np.sort(keys), NOTHING
+        entries = find_entries(graph, rows, columns)
+        kept = graph.codes[entries] & ~graph.relations.link_mask != 0
+        return np.sort(keys[~kept]), entries[kept]
+
+    def _entry_inputs(
+        self, entries: npt.NDArray[np.int64], context: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
+        """Weights and columns of entries, of some of them without the predicted relation."""
+        graph = self.graph
+        weights = None if graph.weights is None else graph.weights[entries]
+        if not context.any() or graph.codes is None or graph.relations is None:
+            return weights, graph.columns(entries)
+        codes = graph.codes[entries]
+        codes = np.where(context, codes & ~graph.relations.link_mask, codes)
+        if weights is not None and graph.context_weights is not None:
+            weights = np.where(context, graph.context_weights[entries], weights)
+        return weights, graph.relations.columns(codes)

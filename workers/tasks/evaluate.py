@@ -29,7 +29,9 @@ from peg_core.metrics.per_link_ranking import link_ranks
 from peg_core.metrics.reliability import reliability_sums
 from peg_core.metrics.score_runs import ScoreRuns
 from peg_core.splits.held_out_pairs import pair_chunks
+from peg_core.splits.partners import Partners
 from peg_core.splits.population import Population, cold_pairs, describe_population
+from peg_core.splits.reversed_links import has_reverses
 from workers.artifact_ref import ArtifactRef
 from workers.embedded_graph_ref import ScorerRef
 
@@ -134,17 +136,34 @@ def _reverse_scores(
 def score_hard_task(
     request: MethodRequest, negatives: ArtifactRef[RankingNegatives], name: str, part: int
 ) -> HardResult:
-    """Score the hard non-links of some anchors, [num_scores, num_anchors, count]."""
+    """Score the hard non-links of some anchors, [num_scores, num_anchors, count].
+
+    Where links have a direction, [num_scores, num_anchors, 2 * count]: the anchor as the source
+    of all of them, then as the target.
+    """
     opened = negatives.open()
     anchors, nodes = opened.part_anchors(part), opened.part(part)
     there = nodes >= 0
-    source = np.repeat(anchors, there.sum(axis=1))
-    scores = request.scores(source, nodes[there].astype(np.int64))
-    out = np.full((len(scores), *nodes.shape), np.nan, dtype=np.float32)
-    for row, values in enumerate(scores.values()):
-        out[row][there] = values
-    request.out.open().write_hard(name, part, out)
-    return {"pairs": len(source)}
+    anchor = np.repeat(anchors, there.sum(axis=1))
+    other = nodes[there].astype(np.int64)
+    found = []
+    for source, target in _roles(request.graph.open(), anchor, other):
+        scores = request.scores(source, target)
+        out = np.full((len(scores), *nodes.shape), np.nan, dtype=np.float32)
+        for row, values in enumerate(scores.values()):
+            out[row][there] = values
+        found.append(out)
+    request.out.open().write_hard(name, part, np.concatenate(found, axis=2))
+    return {"pairs": len(anchor)}
+
+
+def _roles(graph: GraphStore, anchor: IntArray, other: IntArray) -> list[tuple[IntArray, IntArray]]:
+    """Source and target of pairs; of pairs that can be links both ways, both."""
+    if has_reverses(graph):
+        return [(anchor, other), (other, anchor)]
+    partners = Partners.of(graph)
+    is_source = (anchor >= partners.first_anchor) & (anchor < partners.last_anchor)
+    return [(np.where(is_source, anchor, other), np.where(is_source, other, anchor))]
 
 
 @dataclass(frozen=True)
@@ -232,10 +251,15 @@ def rank_hard_task(
     anchors = opened.anchors()
     parts = [scores.hard(hard, part, request.number) for part in range(opened.num_parts)]
     ends = [np.searchsorted(anchors, table[name].to_numpy()) for name in ("source", "target")]
+    count = opened.part(0).shape[1] if parts else 0
+    columns = slice(None, count), slice(-count, None)  # of a source, of a target
     ranks = np.empty(len(positive))
     for start in range(0, len(positive), LINKS_PER_STEP):
         step = slice(start, start + LINKS_PER_STEP)
-        negative = np.concatenate([_rows(parts, end[step]) for end in ends], axis=1)
+        negative = np.concatenate(
+            [_rows(parts, end[step])[:, own] for end, own in zip(ends, columns, strict=True)],
+            axis=1,
+        )
         ranks[step] = link_ranks(positive[step], negative)
     found = request.bootstrap.per_link(ranks, hits=request.hits, seed=request.seed)
     return _result(found | _direction(request))

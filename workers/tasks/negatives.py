@@ -14,6 +14,7 @@ from peg_core.random_streams import random_stream
 from peg_core.splits.hard_negatives import NO_NODE, HardNegatives
 from peg_core.splits.held_out_pairs import HeldOutPairs
 from peg_core.splits.negative_sampling import sample_non_edges
+from peg_core.splits.reversed_links import reversed_links
 from peg_core.splits.split_store import SplitStore
 from workers.artifact_ref import ArtifactRef
 
@@ -76,7 +77,10 @@ def random_negatives_task(request: NegativesRequest) -> RandomNegativesResult:
     """The test links with as many random non-links, for splits that have given ones."""
     source, target = request.split.open().held_out("test").links
     rng = random_stream(seed=request.seed, purpose="random test negatives")
-    others = sample_non_edges(request.graph.open(), len(source), rng=rng)
+    graph = request.graph.open()
+    turned = reversed_links(graph, source, target, seed=request.seed)
+    drawn = sample_non_edges(graph, len(source) - len(turned[0]), rng=rng)
+    others = [np.concatenate(ends) for ends in zip(turned, drawn, strict=True)]
     pairs = HeldOutPairs(
         np.concatenate([source, others[0]]),
         np.concatenate([target, others[1]]),
