@@ -86,13 +86,13 @@ class Partners:
 
         Both ways among one kind, unless links have a direction.
         """
-        source, target = source.astype(np.int64), target.astype(np.int64)
-        if self.one_kind and self.directed:
-            return source, target
+        ends: tuple[Nodes, Nodes] = source.astype(np.int64), target.astype(np.int64)
+        if self.both_ways:
+            return np.concatenate(ends), np.concatenate(ends[::-1])
         if self.one_kind:
-            return np.concatenate([source, target]), np.concatenate([target, source])
-        turned = (source < self.first_anchor) | (source >= self.last_anchor)
-        return np.where(turned, target, source), np.where(turned, source, target)
+            return ends
+        turned = (ends[0] < self.first_anchor) | (ends[0] >= self.last_anchor)
+        return np.where(turned, ends[1], ends[0]), np.where(turned, ends[0], ends[1])
 
     def draw_pairs(self, count: int, *, rng: np.random.Generator) -> tuple[Nodes, Nodes]:
         """Random pairs, an end and itself among them; those without an order in ascending one.

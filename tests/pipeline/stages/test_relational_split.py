@@ -79,7 +79,9 @@ def test_a_split_holds_out_links_of_the_predicted_relation_alone(
     made = write(folder, shape, seed, times=by == "time", weighted=weighted)
     request = request_of(folder, "one", by=by, folds=folds, seed=seed, drawn=drawn)
     counts = split_task(request)
-    found = split_in_ranges(request_of(folder, "ranges", by=by, folds=folds, seed=seed, drawn=drawn), 37)
+    found = split_in_ranges(
+        request_of(folder, "ranges", by=by, folds=folds, seed=seed, drawn=drawn), 37
+    )
     assert found == counts
     assert_same(folder, "one", "ranges")
     split = request.out.open()
