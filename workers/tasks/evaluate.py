@@ -20,6 +20,7 @@ import pyarrow as pa
 from peg_core.artifacts.evaluation import TEST_PAIRS, MethodScores
 from peg_core.artifacts.ranking_negatives import ANCHORS_PER_PART, RankingNegatives
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.heuristics import heuristic_scores
 from peg_core.metrics.bootstrap import Bootstrap, Interval
@@ -104,10 +105,10 @@ def score_pairs_task(request: MethodRequest, table: Path, name: str, part: int) 
     rows = pl.scan_parquet(table).slice(part * ROWS_PER_PART, ROWS_PER_PART).collect()
     source, target, label = (rows[key].to_numpy() for key in ("source", "target", "label"))
     scores = request.scores(source, target)
-    node_ids = request.nodes.open()
+    ids = request.nodes.at(GraphIds).open()
     columns: dict[str, Any] = {
-        request.columns[0]: node_ids.take(source),
-        request.columns[1]: node_ids.take(target),
+        request.columns[0]: ids.source.take(source),
+        request.columns[1]: ids.target.take(target),
     }
     result: PairsResult = {"rows": len(rows), "method": request.out.part, "table": name}
     if request.calibration is not None:

@@ -77,8 +77,9 @@ def _unknown_node(
     ]
     if others:
         return InputError(
-            f"{found}, which is a {others[0]!r}; the column has to hold nodes of the kind "
-            f"{kind.name!r}, {count:,} row(s) do not: exchange the columns, or remove such rows"
+            f"{found}, which is of the kind {others[0]!r}; the column has to hold nodes "
+            f"of the kind {kind.name!r}, {count:,} row(s) do not: exchange the columns, or remove "
+            "such rows"
         )
     return InputError(
         f"{found}, the graph has no such node of the kind {kind.name!r}; "

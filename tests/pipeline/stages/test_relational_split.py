@@ -1,13 +1,18 @@
 """Splits of graphs with kinds, relations and directions, against sets and dense matrices."""
 
+from itertools import chain
+
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from peg_core.errors import InputError, LeakFound
-from peg_core.graph.ids.graph_ids import GraphIds
+from peg_core.graph.fading import LISTED, Fading
+from peg_core.graph.ids.graph_ids import GraphIds, kind_folder
+from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.graph.relations import Relations
 from peg_core.splits.fold_graph import open_fold_graph
 from peg_core.splits.leak_check import count_leaks, require_no_leaks
@@ -90,7 +95,7 @@ def test_a_split_holds_out_links_of_the_predicted_relation_alone(
         own[part] = pairs_of(split.held_out(part).links)
         assert counts[f"{part}_links"] == len(own[part])
         assert counts[f"{part}_leaks"] == 0
-    assert sorted(sum(own.values(), [])) == sorted(made.links)
+    assert sorted(chain(*own.values())) == sorted(made.links)
     together = [unordered(links) for links in own.values()]
     assert sum(map(len, together)) == len(set().union(*together))  # a pair is in one part
     num_pairs = len(unordered(made.links))
@@ -106,9 +111,9 @@ def assert_folds(split, made, folds, scratch):
     of_fold = [pairs_of(split.links(fold)) for fold in range(folds)]
     sizes = [len(unordered(links)) for links in of_fold]
     assert max(sizes) - min(sizes) <= 1
-    assert sum(sizes) == len(unordered(sum(of_fold, [])))  # a pair is in one fold
+    assert sum(sizes) == len(unordered(chain(*of_fold)))  # a pair is in one fold
     for fold in range(folds):
-        rest = sum(of_fold[:fold] + of_fold[fold + 1 :], [])
+        rest = [link for part in of_fold[:fold] + of_fold[fold + 1 :] for link in part]
         for graph in (split.graph_without(fold), open_fold_graph(split, fold, scratch)):
             assert_graph(graph, made, rest)
             require_no_leaks(graph, split.hidden_links(fold), found_in="the fold graph")
@@ -218,10 +223,6 @@ def test_given_links_of_the_wrong_kind_or_direction_are_refused(tmp_path):
 def test_exchanged_columns_are_told_by_the_kind_that_has_the_ids(tmp_path):
     graph = write(tmp_path, "two kinds", 2).graph
     links = np.array(sorted(overlapping_graph("two kinds", 2).links)[:4]).T
-    from peg_core.graph.ids.graph_ids import kind_folder
-    from peg_core.graph.ids.node_ids import NodeIds
-    import pyarrow as pa
-
     for place, kind in enumerate(graph.relations.kinds):  # no number twice
         NodeIds(pa.array(np.arange(kind.start, kind.stop))).save(
             kind_folder(tmp_path / "graph", place)
@@ -230,9 +231,38 @@ def test_exchanged_columns_are_told_by_the_kind_that_has_the_ids(tmp_path):
     table.write_parquet(tmp_path / "turned.parquet")
     files = {part: str(tmp_path / "turned.parquet") for part in ("valid", "test")}
     request = request_of(tmp_path, "one", by="files", links=files)
-    message = r"names the node \d+ in row 0 .*, which is a 'item'; .* of the kind 'user', 4 row"
+    message = (
+        r"names the node \d+ in row 0 .*, which is of the kind 'item'; .* of the kind 'user', 4 row"
+    )
     with pytest.raises(InputError, match=message):
         request.read_pairs(files["valid"])
     pl.DataFrame({"src": [0], "dst": [999]}).write_parquet(tmp_path / "unknown.parquet")
     with pytest.raises(InputError, match=r"no such node of the kind 'item'; remove 1 such"):
         request.read_pairs(str(tmp_path / "unknown.parquet"))
+
+
+@pytest.mark.parametrize("shape", ["directed", "two kinds"])
+def test_context_fades_from_the_newest_training_link_too(tmp_path, shape):
+    made = write(tmp_path, shape, 4, times=True)
+    graph, folder = made.graph, tmp_path / "graph"
+    times, fading = np.load(folder / "times.npy"), Fading(6.0)
+    share = fading.fade(times, int(times.max()), None)
+    np.save(folder / LISTED, graph.weights)
+    np.save(folder / "weights.npy", share * graph.weights)
+    np.save(folder / "context_weights.npy", share * graph.context_weights)
+    fading.save(folder)
+    settings = {"by": "time", "valid": 0.2, "test": 0.3}
+    counts = split_task(request_of(tmp_path, "one", **settings))
+    assert split_in_ranges(request_of(tmp_path, "ranges", **settings)) == counts
+    assert_same(tmp_path, "one", "ranges")
+    split = SplitStore.open(tmp_path / "one")
+    newest = times[split.parts() == 0].max()
+    assert newest < times.max()
+    train, links = split.train_graph(), pairs_of(split.links())
+    _, weights = dense(made, links)
+    rows = np.repeat(np.arange(graph.num_nodes), graph.degrees)
+    ages = np.zeros(weights.shape)
+    ages[rows, graph.indices] = newest - np.minimum(times, newest)
+    rows = np.repeat(np.arange(train.num_nodes), train.degrees)
+    expected = (weights * 2.0 ** (-ages / 6))[rows, train.indices]
+    np.testing.assert_allclose(train.weights, expected, rtol=1e-5)
