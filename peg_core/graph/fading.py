@@ -80,19 +80,6 @@ class FadedWeights:
         return self._fading.fade(times, self._newest, listed)
 
 
-class FadedContext:
-    """Weights without the predicted relation, which have faded as far as the others."""
-
-    dtype = np.dtype(np.float32)
-
-    def __init__(self, context: FloatArray, before: FloatArray, now: FadedWeights) -> None:
-        self._context, self._before, self._now = context, before, now
-
-    def __getitem__(self, span: slice) -> FloatArray:
-        share = self._now[span] / self._before[span]
-        return (self._context[span] * share).astype(np.float32)
-
-
 def fade_from(graph: GraphStore, folder: Path, newest: int) -> GraphStore:
     """A stored graph whose weights are counted from another newest edge; else as it is.
 
@@ -103,9 +90,9 @@ def fade_from(graph: GraphStore, folder: Path, newest: int) -> GraphStore:
         return graph
     listed = np.load(folder / LISTED, mmap_mode="r") if is_there(folder / LISTED) else None
     weights: Any = FadedWeights(fading, times, listed, newest)
-    context: Any = graph.context_weights
-    if context is not None and graph.weights is not None:
-        context = FadedContext(context, graph.weights, weights)
+    context: Any = graph.context_weights  # as they were listed
+    if context is not None:
+        context = FadedWeights(fading, times, context, newest)
     arrays = graph.indptr, graph.indices, weights, graph.codes
     return GraphStore(*arrays, relations=graph.relations, context_weights=context)
 

@@ -98,6 +98,9 @@ def test_schedules_deal_every_listed_link_once_and_possible_non_links(shape, fol
         others = slice(step.num_links, None)
         assert made.impossible(step.source[others], step.target[others]) == 0
     assert sorted(seen) == sorted(made.links)
+    for step, again in zip(list(schedule.epoch(1))[1:], schedule.epoch(1, start=1), strict=True):
+        np.testing.assert_array_equal(again.source, step.source)  # a resumed run
+        np.testing.assert_array_equal(again.target, step.target)
     relations = made.graph.relations
     first, second = relations.source_nodes, relations.target_nodes
     anchored = []

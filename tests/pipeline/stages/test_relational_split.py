@@ -17,7 +17,9 @@ from peg_core.graph.relations import Relations
 from peg_core.splits.fold_graph import open_fold_graph
 from peg_core.splits.leak_check import count_leaks, require_no_leaks
 from peg_core.splits.split_store import SplitStore
+from pipeline.config.graph_section import GraphConfig
 from tests.fixtures.overlapping_relations import OVERLAPPING, overlapping_graph, save_with_ids
+from tests.pipeline.stages.test_relational_ingestion import listens, pairs, run_ingestion
 from tests.pipeline.stages.test_split_ranges import assert_same, request_of, split_in_ranges
 from workers.tasks.split import all_links_task, split_task
 
@@ -249,7 +251,6 @@ def test_context_fades_from_the_newest_training_link_too(tmp_path, shape):
     share = fading.fade(times, int(times.max()), None)
     np.save(folder / LISTED, graph.weights)
     np.save(folder / "weights.npy", share * graph.weights)
-    np.save(folder / "context_weights.npy", share * graph.context_weights)
     fading.save(folder)
     settings = {"by": "time", "valid": 0.2, "test": 0.3}
     counts = split_task(request_of(tmp_path, "one", **settings))
@@ -266,3 +267,39 @@ def test_context_fades_from_the_newest_training_link_too(tmp_path, shape):
     rows = np.repeat(np.arange(train.num_nodes), train.degrees)
     expected = (weights * 2.0 ** (-ages / 6))[rows, train.indices]
     np.testing.assert_allclose(train.weights, expected, rtol=1e-5)
+
+
+def test_what_is_ingested_is_split_by_the_ids_of_its_rows(tmp_path):
+    """Users and artists have the same numbers; friends are context and no link of theirs."""
+    rng = np.random.default_rng(0)
+    plays = sorted({(int(u), int(a)) for u, a in rng.integers(0, [40, 30], size=(300, 2))})
+    friends = [(int(u), int(v)) for u, v in rng.integers(0, 40, size=(90, 2)) if u != v]
+    edges = [pairs(tmp_path, "friends", friends), listens(tmp_path, [(*p, 1) for p in plays])]
+    run_ingestion(GraphConfig(edges=edges, predict="listens"), tmp_path / "graph")
+    counts = split_task(request_of(tmp_path, "one"))
+    assert split_in_ranges(request_of(tmp_path, "ranges")) == counts
+    assert_same(tmp_path, "one", "ranges")
+    ids, split = GraphIds.open(tmp_path / "graph"), SplitStore.open(tmp_path / "one")
+
+    def rows_of(ends):
+        return {
+            (u, a)
+            for u, a in zip(
+                *(kind.take(end).to_pylist() for kind, end in zip(ids.ends, ends, strict=True)),
+                strict=True,
+            )
+        }
+
+    test = split.held_out("test")
+    assert rows_of(split.links()) < set(plays)
+    assert rows_of(test.links) == set(plays) - rows_of(split.links()) - rows_of(
+        split.held_out("valid").links
+    )
+    negative = test.source[test.label == 0], test.target[test.label == 0]
+    assert len(rows_of(negative)) == counts["test_negatives"]
+    assert not rows_of(negative) & set(plays)
+    train, users = split.train_graph(), ids.source
+    assert users.name == "user"
+    ends = [users.lookup(pa.array(end)) for end in zip(*friends, strict=True)]
+    assert train.contains(*ends).all()
+    assert not train.contains_link(*ends).any()
