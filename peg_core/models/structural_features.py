@@ -59,7 +59,7 @@ def training_structure(
         num_links: How many of the pairs are links; they come first.
     """
     out = structural_features(graph, source, target, components)
-    if graph.relations is None or not graph.relations.has_reverses:
+    if not num_links or graph.relations is None or not graph.relations.has_reverses:
         return out
     keys = np.asarray(source, dtype=np.int64) * graph.num_nodes + target
     reverse = np.asarray(target, dtype=np.int64) * graph.num_nodes + source
