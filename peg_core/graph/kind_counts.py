@@ -26,5 +26,6 @@ def count_kinds(graph: GraphStore) -> dict[str, int]:
         found += [np.count_nonzero(codes & bit) for bit in listed]
     for relation, count in zip(relations.relations, found.tolist(), strict=True):
         # both entries of an edge carry the bit, but where (u, v) and (v, u) differ
-        counts[f"edges_{relation.name}"] = count if relation.directed else count // 2
+        name = f"edges_{relation.name}" if len(relations.relations) > 1 else "links"
+        counts[name] = count if relation.directed else count // 2
     return counts
