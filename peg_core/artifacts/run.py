@@ -20,10 +20,10 @@ from peg_core.artifacts.positions import Positions
 from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
 from peg_core.errors import InputError
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.id_types import normalise_ids
 from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.graph.ids.wrong_kind import require_kind
-from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.node_features import NodeFeatures
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.calibration import Calibration

@@ -24,7 +24,6 @@ from pipeline.config.field_types import (
 )
 from pipeline.config.graph_section import GraphConfig
 
-
 # What `recommend.for` calls nodes of either end.
 BOTH = "both"
 

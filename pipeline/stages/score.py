@@ -18,8 +18,8 @@ from peg_core.graph.edge_table import (
     list_row_groups,
     open_parquet,
 )
-from peg_core.graph.ids.id_types import BINARY, TEXT
 from peg_core.graph.ids.graph_ids import GraphIds
+from peg_core.graph.ids.id_types import BINARY, TEXT
 from peg_core.inference.candidate_batch import ScoreColumns
 from peg_core.inference.pair_reasons import COUNTS
 from peg_core.metrics.calibration import Calibration

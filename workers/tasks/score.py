@@ -91,9 +91,7 @@ def score_task(request: ScoreRequest, groups: list[RowGroup], out: Path) -> Scor
 
     Rows are read ahead and written behind by threads of their own while this one computes.
     """
-    ids, scorer = _open(
-        request, request.scorer.embedded.embeddings.open().file.stat().st_mtime_ns
-    )
+    ids, scorer = _open(request, request.scorer.embedded.embeddings.open().file.stat().st_mtime_ns)
     tally = _Tally()
     progress = _RowFile(rows_file(out))
 

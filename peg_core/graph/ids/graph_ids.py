@@ -80,10 +80,6 @@ class GraphIds:
         """What ids of all kinds can be written as."""
         return joint_id_type(kind.type for kind in self.kinds)
 
-    def at(self, first: int) -> KindIds:
-        """The kind whose nodes begin with ``first``."""
-        return next(kind for kind in self.kinds if kind.first == first)
-
     def take(self, nodes: Array) -> pa.Array:
         """Ids of some nodes of any kind, as :attr:`type`."""
         if len(self.kinds) == 1:

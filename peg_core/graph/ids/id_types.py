@@ -56,7 +56,7 @@ def common_id_type(columns: Iterable[tuple[str, str, pa.DataType]]) -> pa.DataTy
 
 
 def joint_id_type(kinds: Iterable[pa.DataType]) -> pa.DataType:
-    """What ids of several kinds of node can be written as in one column: as they are, or as text."""
+    """What ids of several kinds of node are written as in one column."""
     found = set(kinds)
     if len(found) == 1:
         return found.pop()
