@@ -49,8 +49,7 @@ def nearby_partners(
         allowed: Which nodes can be found, [num_nodes]; None: all.
     """
     out = np.full((len(nodes), count), NO_NODE, dtype=np.int64)
-    places = 1 << (4 * ROW_LIMIT**2).bit_length()  # twice the nodes that one node can meet
-    places = min(places, graph.num_nodes)
+    places = find_table_size(graph.num_nodes)
     codes, bit = np.zeros(0, dtype=np.uint16), 0
     if known.codes is not None and known.relations is not None:
         codes, bit = known.codes, known.relations.link_bits[side.turned]
@@ -67,6 +66,11 @@ def nearby_partners(
         out,
     )
     return out
+
+
+def find_table_size(num_nodes: int) -> int:
+    """Places for the nodes that one node can meet: twice as many, or one for every node."""
+    return min(1 << (4 * ROW_LIMIT**2).bit_length(), num_nodes)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -26,12 +26,9 @@ def settings(config: PipelineConfig) -> dict[str, Any]:
     if recommend is None:
         return {"graph": None}
     # `auto` is how indexes were always chosen: those of older stores stay in use
-    chosen: dict[str, str] = (
-        {} if recommend.index_dtype == "auto" else {"index_dtype": recommend.index_dtype}
-    )
-    if recommend.made_for is not None:
-        chosen["for"] = recommend.made_for
-    return {"graph": recommend.graph, **chosen}
+    chosen = {} if recommend.index_dtype == "auto" else {"index_dtype": recommend.index_dtype}
+    other_rows = {} if recommend.made_for is None else {"for": recommend.made_for}
+    return {"graph": recommend.graph, **chosen, **other_rows}
 
 
 def enabled(config: PipelineConfig) -> bool:
