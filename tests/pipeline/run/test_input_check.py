@@ -16,7 +16,6 @@ from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.input_check import check_from_here, check_inputs
 from pipeline.run.runner import plan_run, run_pipeline
 
-
 def changed(config, **sections):
     """The configuration with other values, by section."""
     values = config.model_dump()
@@ -115,6 +114,19 @@ BAD = {
             recommend={"nodes": links(config, folder, src=as_text("src")), "column": "src"},
         ),
         "column 'src' of .*links.parquet .*ids as those of the graph",
+    ),
+    "allowed nodes of another kind of id": (
+        lambda config, folder: changed(
+            config,
+            recommend={"allowed": {"files": links(config, folder, id=as_text("src"))}},
+        ),
+        "column 'id' of .*links.parquet .*ids as those of the graph",
+    ),
+    "pairs to exclude without a column": (
+        lambda config, folder: changed(
+            config, recommend={"exclude": {"files": links(config, folder), "target": "bought"}}
+        ),
+        "links.parquet has no column 'bought'",
     ),
     "another graph without its column": (
         lambda config, folder: changed(

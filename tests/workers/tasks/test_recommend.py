@@ -102,8 +102,8 @@ def test_only_allowed_items_and_no_excluded_pairs_above_the_floor(stored, tmp_pa
     free = np.isin(stored.item_ids, allowed) & ~stored.likes
     best = np.argsort(-np.where(free, scores(stored), -1), axis=1)[:, :3]
     excluded = {
-        "u": np.repeat(stored.user_ids, 3).tolist() + [10**6, None],
-        "i": stored.item_ids[best].ravel().tolist() + [0, 1],
+        "u": [*np.repeat(stored.user_ids, 3).tolist(), 10**6, None],
+        "i": [*stored.item_ids[best].ravel().tolist(), 0, 1],
     }
     pl.DataFrame(excluded).write_parquet(tmp_path / "sold.parquet")
     pl.DataFrame({"id": [*allowed.tolist(), 5_000]}).write_parquet(tmp_path / "allowed.parquet")
@@ -155,7 +155,7 @@ def test_asked_ids_are_those_of_the_kind_that_gets_lists(stored, tmp_path):
     assert ask(stored, as_items, str(tmp_path / "asked.parquet"))["unknown"] == 0
     assert (np.load(as_items.asked) >= USERS).all()
     pl.DataFrame({"id": range(USERS, ITEMS)}).write_parquet(tmp_path / "asked.parquet")
-    with pytest.raises(InputError, match="no id of a 'user', but 280 of 280 ids .* of a 'item'"):
+    with pytest.raises(InputError, match=r"no id of a 'user', but 280 of 280 ids .* of a 'item'"):
         ask(stored, request, str(tmp_path / "asked.parquet"))
 
 
@@ -166,8 +166,8 @@ def test_tables_of_the_wrong_kind_are_refused(stored, tmp_path):
     with pytest.raises(InputError, match="exchange the columns"):
         excluded_task(graph, table, ("i", "u"), tmp_path / "excluded.npy")
     side = ListSide.of(stored.graph, "item")[0]
-    with pytest.raises(InputError, match="column 'i' of .* holds no id of a 'user'"):
+    with pytest.raises(InputError, match=r"column 'i' of .* holds no id of a 'user'"):
         allowed_task(graph.at(GraphIds), table, "i", side, tmp_path / "allowed.npy")
     pl.DataFrame({"i": [-1]}).write_parquet(table)
-    with pytest.raises(InputError, match="none of the 1 ids .* nothing may be recommended"):
+    with pytest.raises(InputError, match=r"none of the 1 ids .* nothing may be recommended"):
         allowed_task(graph.at(GraphIds), table, "i", side, tmp_path / "allowed.npy")
