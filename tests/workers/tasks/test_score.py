@@ -244,9 +244,11 @@ def test_equal_ids_of_two_kinds_are_two_nodes_and_come_back_as_they_were(biparti
     score(whole, tmp_path / "pairs.parquet", tmp_path / "out.parquet")
     out = pl.read_parquet(tmp_path / "out.parquet")
     assert out.select("src", "dst").equals(table)
-    assert out["reason"].to_list() == ["unknown_node", *[None] * 199]
     users[1] = np.flatnonzero(bipartite.user_ids == 5)[0]
     items[1] = np.flatnonzero(bipartite.item_ids == 5)[0]
+    cold = ~bipartite.likes.any(axis=1)[users] | ~bipartite.likes.any(axis=0)[items]
+    reasons = np.where(cold, "cold_node", None).tolist()
+    assert out["reason"].to_list() == ["unknown_node", *reasons[1:]]
     products = (bipartite.vectors[users] * bipartite.vectors[USERS + items]).sum(axis=1)
     np.testing.assert_allclose(out["logit"][1:], products[1:] / 0.15, rtol=1e-4)
 
