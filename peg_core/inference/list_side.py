@@ -19,6 +19,33 @@ IntArray = npt.NDArray[np.integer[Any]]
 BOTH = "both"
 
 
+def chosen_kinds(ends: tuple[str, str] | None, wanted: str | None) -> list[str]:
+    """The kinds whose lists are asked for; one that links do not have is refused.
+
+    Args:
+        ends: The kinds of the source and the target of a link; None where nodes have none.
+        wanted: As `recommend.for` says.
+    """
+    if wanted is None:
+        return list(ends or ())[:1]
+    if ends is None:
+        raise InputError(
+            f"`recommend.for` is {wanted!r}, the graph has one kind of node without a name; leave "
+            "it out"
+        )
+    source, target = ends
+    if wanted == BOTH and source == target:
+        raise InputError(
+            f"`recommend.for` is both, links lead from {source!r} to {source!r}; leave it out"
+        )
+    if wanted not in (BOTH, source, target):
+        raise InputError(
+            f"`recommend.for` is {wanted!r}, links lead from {source!r} to {target!r}; name one of "
+            f"them, or both{nearest_hint(wanted, ends)}"
+        )
+    return [source, target] if wanted == BOTH else [wanted]
+
+
 @dataclass(frozen=True)
 class ListSide:
     """Nodes that get lists, and those that can be on them.
@@ -41,25 +68,13 @@ class ListSide:
             wanted: A kind of node, or :data:`BOTH`; None: the kind of the source of a link.
         """
         if graph.relations is None:
-            if wanted is not None:
-                raise InputError(
-                    f"`recommend.for` is {wanted!r}, the graph has one kind of node without a "
-                    "name; leave it out"
-                )
+            chosen_kinds(None, wanted)
             return [cls(Partners.of(graph))]
         source, target = graph.relations.source_nodes.name, graph.relations.target_nodes.name
-        ends = dict.fromkeys([source, target])
-        if wanted == BOTH and len(ends) == 1:
-            raise InputError(
-                f"`recommend.for` is both, links lead from {source!r} to {source!r}; leave it out"
-            )
-        if wanted not in (None, BOTH, *ends):
-            raise InputError(
-                f"`recommend.for` is {wanted!r}, links lead from {source!r} to {target!r}; name "
-                f"one of them, or both{nearest_hint(str(wanted), ends)}"
-            )
-        chosen = list(ends) if wanted == BOTH else [wanted or source]
-        return [cls(Partners.of(graph, anchors=kind), kind, kind != source) for kind in chosen]
+        return [
+            cls(Partners.of(graph, anchors=kind), kind, kind != source)
+            for kind in chosen_kinds((source, target), wanted)
+        ]
 
     def rows(self, num_nodes: int) -> tuple[int, int] | None:
         """The nodes that can be on a list, first and last + 1; None where all can."""

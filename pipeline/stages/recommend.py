@@ -16,6 +16,7 @@ from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.id_types import joint_id_type
 from peg_core.inference.list_side import BOTH, ListSide
 from peg_core.random_streams import random_stream
+from pipeline.config.graph_section import GraphConfig
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import RecommendConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
@@ -112,11 +113,13 @@ def _id_types(
     context: StageContext, sides: list[ListSide], number: int
 ) -> tuple[pa.DataType, pa.DataType]:
     """What ids of nodes and of candidates are written as; where a column has two kinds, as one."""
-    source, target = GraphIds.stored_types(context.inputs.graph.folder)
-    if sides[number].kind is None:
-        kind = _original_type(context.config) or source
-        return kind, kind
-    if len(sides) > 1:
+    stored = GraphIds.stored_types(context.inputs.graph.folder)
+    source, target = (
+        _original_type(context.config.graph, kind) or own
+        for kind, own in zip(context.config.graph.predicted.kinds, stored, strict=True)
+    )
+    if len(sides) > 1 and source != target:
+        source, target = stored
         source = target = joint_id_type((source, target))
     return (target, source) if sides[number].turned else (source, target)
 
@@ -197,16 +200,17 @@ def _shards(
     ]
 
 
-def _original_type(config: PipelineConfig) -> pa.DataType | None:
-    """The type that ids have in the input, where all files agree on a plain one."""
-    graph = config.graph
+def _original_type(graph: GraphConfig, kind_of_node: str) -> pa.DataType | None:
+    """The type that ids of a kind have in the input, where all files agree on a plain one."""
     columns = [
         (file, name)
         for relation in graph.relations
+        for name, kind in zip(relation.ends, relation.kinds, strict=True)
+        if kind == kind_of_node
         for file in find_parquet_files(relation.files)
-        for name in relation.ends
     ]
-    for table in graph.node_tables.values():
+    if kind_of_node in graph.node_tables:
+        table = graph.node_tables[kind_of_node]
         columns += [(file, table.id) for file in find_parquet_files(table.files)]
     kinds = {open_parquet(file).schema_arrow.field(name).type for file, name in columns}
     kind = kinds.pop()
