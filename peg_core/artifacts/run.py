@@ -20,8 +20,10 @@ from peg_core.artifacts.positions import Positions
 from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
 from peg_core.errors import InputError
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.id_types import normalise_ids
 from peg_core.graph.ids.node_ids import NodeIds
+from peg_core.graph.ids.wrong_kind import require_kind
 from peg_core.graph.node_features import NodeFeatures
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.calibration import Calibration
@@ -99,8 +101,20 @@ class Run:
         return GraphStore.open(self.folder("ingest"))
 
     @cached_property
+    def ids(self) -> GraphIds:
+        """By kind: ``ids.source`` and ``ids.target`` are those of the ends of a predicted link."""
+        return GraphIds.open(self.folder("ingest"))
+
+    @cached_property
     def node_ids(self) -> NodeIds:
-        return NodeIds.open(self.folder("ingest"))
+        """Of a graph with one kind of node."""
+        if len(self.ids.kinds) > 1:
+            names = ", ".join(str(kind.name) for kind in self.ids.kinds)
+            raise InputError(
+                f"the graph of {self.store} has several kinds of node ({names}), whose ids are "
+                "apart; use `ids.source`, `ids.target` or `ids.kinds`"
+            )
+        return self.ids.source.ids
 
     @cached_property
     def features(self) -> NodeFeatures:
@@ -149,8 +163,15 @@ class Run:
 
         Args:
             source, target: [num_pairs] ids as in the edge list: a list, an array or a column.
+                Where the predicted relation is directed, of the link from source to target.
         """
-        ends = [self.node_ids.lookup(normalise_ids(_column(ids))) for ids in (source, target)]
+        ends = []
+        for name, kind, given in zip(
+            ("source", "target"), self.ids.ends, (source, target), strict=True
+        ):
+            column = normalise_ids(_column(given))
+            require_kind(self.ids, kind, column, column=name, location="the call")
+            ends.append(kind.lookup(column))
         known = (ends[0] >= 0) & (ends[1] >= 0)
         scores = np.full(len(known), np.nan, dtype=np.float32)
         calibration = self.model.calibration

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from peg_core.artifacts.embedded_graph import EmbeddedGraph, Embeddings
 from peg_core.artifacts.positions import Positions
+from peg_core.inference.compared_rows import ComparedRows
 from peg_core.inference.neighbour_index import IndexShard, NeighbourIndex
 from peg_core.inference.vector_code import IndexDtype, VectorCode
 from peg_core.storage.shared_array import array_shape, read_rows
@@ -27,6 +28,7 @@ SAMPLE_PLACES, ROWS_PER_PLACE = 64, 256
 BYTES_PER_ROW = 250
 
 FloatArray = npt.NDArray[np.floating[Any]]
+Rows = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class IndexPart:
         shard: Its number, from 0.
         start, stop: Its rows.
         dtype: Of the values in it.
+        rows: All rows of the index, first and last + 1, where it has not those of all nodes.
     """
 
     name: str
@@ -45,11 +48,13 @@ class IndexPart:
     start: int
     stop: int
     dtype: IndexDtype = "float32"
+    rows: Rows | None = None
 
     @property
     def stem(self) -> str:
         """How the shard is called; the first is called as its index."""
-        return self.name if self.shard == 0 else f"{self.name}-shard-{self.shard:03}"
+        name = self.name if self.rows is None else f"{self.name}-from-{self.rows[0]}"
+        return name if self.shard == 0 else f"{name}-shard-{self.shard:03}"
 
     def build_bytes(self, width: int) -> int:
         """About the memory that building it takes."""
@@ -76,13 +81,18 @@ class VectorIndexes:
 
     @staticmethod
     def parts(
-        name: str, num_rows: int, dtype: IndexDtype, *, most: int = ROWS_PER_SHARD
+        name: str,
+        num_rows: int,
+        dtype: IndexDtype,
+        *,
+        most: int = ROWS_PER_SHARD,
+        rows: Rows | None = None,
     ) -> list[IndexPart]:
-        """The shards of an index of at most so many rows each."""
-        starts = range(0, num_rows, most)
+        """The shards of an index of at most so many rows each; of some rows, or of all."""
+        first, last = rows or (0, num_rows)
         return [
-            IndexPart(name, number, start, min(start + most, num_rows), dtype)
-            for number, start in enumerate(starts)
+            IndexPart(name, number, start, min(start + most, last), dtype, rows)
+            for number, start in enumerate(range(first, last, most))
         ]
 
     def file(self, stem: str) -> Path:
@@ -91,7 +101,9 @@ class VectorIndexes:
     def build(self, part: IndexPart, positions: Positions, embeddings: Embeddings) -> int:
         """Build one shard from its own rows; returns how many."""
         source, unit_rows = _source(part.name, positions, embeddings)
-        sample = np.zeros((0, 0), np.float32) if part.dtype == "float32" else _sample(source)
+        sample = (
+            np.zeros((0, 0), np.float32) if part.dtype == "float32" else _sample(source, part.rows)
+        )
         code = VectorCode.fit(sample, dtype=part.dtype, unit_rows=unit_rows)
         if part.dtype != "float32":
             code.save(self._code_file(part.stem))
@@ -103,20 +115,28 @@ class VectorIndexes:
             first=part.start,
         )
 
-    def load(self, embedded: EmbeddedGraph) -> list[NeighbourIndex]:
-        """All indexes, memory-mapped."""
+    def load(self, embedded: EmbeddedGraph, rows: Rows | None = None) -> list[NeighbourIndex]:
+        """All indexes of some rows, or of all, memory-mapped."""
         opened = []
         for name in self.names(len(embedded.positions)):
             vectors, unit_rows = _vectors(name, embedded)
-            shards = self._shards(name, len(vectors), unit_rows)
-            opened.append(NeighbourIndex(shards, vectors))
+            first, last = rows or (0, len(vectors))
+            shards = self._shards(name, last - first, unit_rows, rows)
+            opened.append(NeighbourIndex(shards, vectors, num_rows=last - first))
         return opened
 
-    def _shards(self, name: str, num_rows: int, unit_rows: bool) -> list[IndexShard]:
+    def compare(self, embedded: EmbeddedGraph, chosen: npt.NDArray[np.int64]) -> list[ComparedRows]:
+        """What finds chosen rows, in place of the indexes."""
+        sources = (_vectors(name, embedded) for name in self.names(len(embedded.positions)))
+        return [ComparedRows(vectors, chosen, unit_rows=unit) for vectors, unit in sources]
+
+    def _shards(
+        self, name: str, num_rows: int, unit_rows: bool, rows: Rows | None
+    ) -> list[IndexShard]:
         """The shards of an index, until all rows are there."""
         shards: list[IndexShard] = []
         while sum(map(len, shards)) < num_rows:
-            stem = IndexPart(name, len(shards), 0, 0).stem
+            stem = IndexPart(name, len(shards), 0, 0, rows=rows).stem
             if not is_there(self.file(stem)):
                 break  # the index says how many rows are missing
             code, code_file = VectorCode(unit_rows=unit_rows), self._code_file(stem)
@@ -154,10 +174,10 @@ def _blocks(source: Path, start: int, stop: int) -> Iterator[FloatArray]:
         yield read_rows(source, first, min(first + ROWS_PER_STEP, stop))
 
 
-def _sample(source: Path) -> FloatArray:
-    """Rows from all over a file, the same for every shard."""
-    num_rows = array_shape(source)[0]
-    if num_rows <= SAMPLE_PLACES * ROWS_PER_PLACE:
-        return np.array(read_rows(source, 0, num_rows))
-    starts = np.linspace(0, num_rows - ROWS_PER_PLACE, SAMPLE_PLACES).astype(np.int64).tolist()
+def _sample(source: Path, rows: Rows | None) -> FloatArray:
+    """Rows from all over a file or some of its rows, the same for every shard."""
+    start, stop = rows or (0, array_shape(source)[0])
+    if stop - start <= SAMPLE_PLACES * ROWS_PER_PLACE:
+        return np.array(read_rows(source, start, stop))
+    starts = np.linspace(start, stop - ROWS_PER_PLACE, SAMPLE_PLACES).astype(np.int64).tolist()
     return np.concatenate([read_rows(source, first, first + ROWS_PER_PLACE) for first in starts])

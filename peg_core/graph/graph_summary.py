@@ -14,7 +14,7 @@ import numpy.typing as npt
 from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.ids.node_ids import NodeIds
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.node_features import load_features
 
 CHUNK_NODES = 1 << 20
@@ -192,8 +192,8 @@ def _component_sizes(graph: GraphStore) -> tuple[int, list[int]]:
 
 def _name_hubs(folder: Path, graph: GraphStore, top: Array) -> list[Hub]:
     names: list[Any] = [None] * len(top)
-    if (folder / "node_ids.parquet").exists():
-        node_ids = NodeIds.open(folder)
+    if GraphIds.stored(folder):
+        node_ids = GraphIds.open(folder)
         if len(node_ids) != graph.num_nodes:
             raise ArtifactMismatch.of(
                 what=f"the node ids and the graph of {folder}",
@@ -207,7 +207,7 @@ def _name_hubs(folder: Path, graph: GraphStore, top: Array) -> list[Hub]:
     ]
 
 
-def plain_ids(node_ids: NodeIds, indices: Array) -> list[Any]:
+def plain_ids(node_ids: GraphIds, indices: Array) -> list[Any]:
     """What the user calls the given nodes, JSON-ready: bytes become hexadecimal digits."""
     ids = node_ids.take(indices).to_pylist()
     return [value.hex() if isinstance(value, bytes) else value for value in ids]

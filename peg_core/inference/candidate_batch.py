@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from peg_core.errors import InputError
-from peg_core.graph.ids.node_ids import NodeIds
+from peg_core.graph.ids.graph_ids import KindIds
 from peg_core.inference.pair_reasons import (
     COLD_NODE,
     FINE,
@@ -75,11 +75,21 @@ class ScoredBatch(NamedTuple):
 
 
 def score_batch(
-    table: pa.Table, columns: ScoreColumns, node_ids: NodeIds, scorer: PairScorer, *, location: str
+    table: pa.Table,
+    columns: ScoreColumns,
+    ends: tuple[KindIds, KindIds],
+    scorer: PairScorer,
+    *,
+    location: str,
 ) -> ScoredBatch:
-    """Score one table; ``location`` names its file in errors."""
-    source = node_ids.lookup(table[columns.source])
-    target = node_ids.lookup(table[columns.target])
+    """Score one table.
+
+    Args:
+        ends: The ids of both ends of a predicted link.
+        location: Names the file of the table in errors.
+    """
+    source = ends[0].lookup(table[columns.source])
+    target = ends[1].lookup(table[columns.target])
     known = (source >= 0) & (target >= 0)
     codes = reason_codes(source, target, _null_ids(table, columns), scorer.cold_nodes)
     scored = (codes == FINE) | (codes == COLD_NODE) if columns.scores_cold else codes == FINE

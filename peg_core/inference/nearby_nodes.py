@@ -75,7 +75,7 @@ def _nearby(
             first, others = indptr[middle], indptr[middle + 1] - indptr[middle]
             for other in range(min(others, row_limit)):
                 found = np.int64(indices[first + other * others // min(others, row_limit)])
-                slot = found if direct else _slot(found, keys)
+                slot = found if direct else find_slot(found, keys)
                 if keys[slot] == NO_NODE:
                     keys[slot] = found
                     weight[slot] = BLOCKED if found == node or _holds(taken, found) else 0.0
@@ -87,14 +87,14 @@ def _nearby(
         slots = slots[weight[slots] != BLOCKED]
         ordered = np.sort(keys[slots])
         for place in range(len(ordered)):
-            slots[place] = ordered[place] if direct else _slot(ordered[place], keys)
+            slots[place] = ordered[place] if direct else find_slot(ordered[place], keys)
         best = np.argsort(-weight[slots], kind="mergesort")[: out.shape[1]]
         out[row, : len(best)] = ordered[best]
         keys[used[:count]] = NO_NODE
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _slot(node: np.int64, keys: IntArray) -> np.int64:
+def find_slot(node: np.int64, keys: IntArray) -> np.int64:
     """Where a node stands, or would stand, in a table with free places, a power of two."""
     mask = np.uint64(len(keys) - 1)
     spread = np.uint64(node) * np.uint64(0x9E3779B97F4A7C15)

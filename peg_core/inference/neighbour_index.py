@@ -102,17 +102,21 @@ class NeighbourIndex:
     """Rows near other rows by Euclidean distance.
 
     Args:
-        shards: Of all rows, in order, of one code.
-        vectors: [num_rows, width], the rows that were indexed.
+        shards: Of all rows that can be found, in order, of one code.
+        vectors: [num_rows, width], the rows that were indexed, and those that are asked for.
+        num_rows: How many can be found; none: all.
     """
 
-    def __init__(self, shards: Sequence[IndexShard], vectors: FloatArray) -> None:
+    def __init__(
+        self, shards: Sequence[IndexShard], vectors: FloatArray, *, num_rows: int | None = None
+    ) -> None:
         found = sum(map(len, shards))
-        if found != len(vectors):
+        needed = len(vectors) if num_rows is None else num_rows
+        if found != needed:
             raise ArtifactMismatch.of(
                 what="an index and its vectors",
                 found=f"{found:,} rows",
-                needed=f"{len(vectors):,}",
+                needed=f"{needed:,}",
             )
         self._shards, self._vectors = shards, vectors
 

@@ -56,11 +56,12 @@ class PartnerRanking:
     def by_popularity(
         cls, graph: GraphStore, known: Sequence[GraphStore], partners: Partners
     ) -> Self:
-        """By the number of neighbours, the same for every node."""
+        """By the number of links, the same for every node."""
+        links = popularity(graph)
 
         def scores(nodes: IntArray, first: int, last: int) -> FloatArray:
-            degrees = np.diff(graph.indptr[first : last + 1]).astype(np.float32)
-            return np.broadcast_to(degrees, (len(nodes), last - first))
+            counts = links[first:last].astype(np.float32)
+            return np.broadcast_to(counts, (len(nodes), last - first))
 
         return cls(partners, known, scores)
 
@@ -108,6 +109,14 @@ class PartnerRanking:
             if first <= node < last:
                 scores[row, node - first] = -np.inf
         return scores
+
+
+def popularity(graph: GraphStore) -> IntArray:
+    """Predicted links of every node, of directed ones those that lead to it, [num_nodes]."""
+    if graph.codes is None or graph.relations is None:
+        return graph.degrees
+    arriving: IntArray = graph.directed_degrees[1]
+    return arriving
 
 
 def _best(scores: FloatArray, top_k: int) -> tuple[npt.NDArray[np.int64], FloatArray]:

@@ -17,7 +17,7 @@ from peg_core.encoding.row_chunks import chunks
 from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph.graph_store import FloatArray
 from peg_core.graph.graph_summary import plain_ids, summarise_graph
-from peg_core.graph.ids.node_ids import NodeIds
+from peg_core.graph.ids.graph_ids import GraphIds
 from pipeline.cli.display.inspect_display import print_graph, print_movement
 from pipeline.config.loading import load_config
 from pipeline.run.plan import Action
@@ -171,7 +171,7 @@ class Positions:
     file: Path
     stage: str | None
     array: FloatArray
-    node_ids: NodeIds | None
+    node_ids: GraphIds | None
 
     def facts(self) -> dict[str, Any]:
         return {"file": str(self.file), "stage": self.stage, "shape": list(self.array.shape)}
@@ -191,7 +191,7 @@ def open_positions(target: Path) -> Positions:
     stages = FinishedStages.of(target)
     stage = stages.first_of("encode_all", "encode")
     file = positions.Positions(stages.folder(stage)).file(0)
-    ids = NodeIds.open(stages.folder("ingest")) if "ingest" in stages.fingerprints else None
+    ids = GraphIds.open(stages.folder("ingest")) if "ingest" in stages.fingerprints else None
     return Positions(file, stage, _load_array(file), ids)
 
 

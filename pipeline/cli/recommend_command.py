@@ -21,7 +21,11 @@ from pipeline.store.local_store import open_store
 @click.command()
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--top-k", type=int, metavar="K", help="Candidates per node; 50 if nothing is said.")
+@click.option("--for", "made_for", metavar="KIND", help="Kind of node to recommend for, or both.")
 @click.option("--nodes", metavar="FILE", help="Parquet file with the nodes; none: all of them.")
+@click.option("--allowed", metavar="FILE", help="Parquet file with what may be recommended, `id`.")
+@click.option("--exclude", metavar="FILE", help="Parquet file with pairs that may not be.")
+@click.option("--least-score", type=float, metavar="X", help="Leave candidates below it out.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Copy the files here.")
 @click.option(
     "--measure-recall", type=int, metavar="N", help="Compare N nodes with exhaustive scoring."
@@ -33,7 +37,11 @@ from pipeline.store.local_store import open_store
 def recommend(
     config: Path,
     top_k: int | None,
+    made_for: str | None,
     nodes: str | None,
+    allowed: str | None,
+    exclude: str | None,
+    least_score: float | None,
     out: Path | None,
     measure_recall: int | None,
     overrides: tuple[str, ...],
@@ -46,10 +54,19 @@ def recommend(
     \b
     peg recommend configs/quickstart.yaml --top-k 50
     peg recommend configs/quickstart.yaml --nodes nodes.parquet --out recommendations
+    peg recommend shop.yaml --for user --allowed in_stock.parquet --least-score 0.5
     """
     from pipeline.run.runner import run_pipeline
 
-    given = {"top_k": top_k, "nodes": nodes, "measure_recall": measure_recall}
+    given = {
+        "top_k": top_k,
+        "for": made_for,
+        "nodes": nodes,
+        "allowed.files": allowed,
+        "exclude.files": exclude,
+        "least_score": least_score,
+        "measure_recall": measure_recall,
+    }
     options = [
         f"recommend.{key}={json.dumps(value)}" for key, value in given.items() if value is not None
     ]

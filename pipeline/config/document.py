@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from peg_core.errors import ConfigError, nearest_hint
+from pipeline.config.field_types import keys_of
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.yaml_loader import (
     BEYOND,
@@ -272,7 +273,7 @@ def model_at(path: KeyPath) -> type[BaseModel]:
     """The schema of the section at ``path``, or of the nearest one around it."""
     model: type[BaseModel] = PipelineConfig
     for name in path:
-        field = model.model_fields.get(str(name))
+        field = keys_of(model).get(str(name))
         model = next(_sections(field.annotation), model) if field else model
     return model
 
@@ -287,7 +288,7 @@ def _sections(annotation: Any) -> Iterator[type[BaseModel]]:
 
 def _default(path: KeyPath) -> Any:
     """What an absent section or list stands for: the default list, or an empty section."""
-    field = model_at(path[:-1]).model_fields.get(str(path[-1]))
+    field = keys_of(model_at(path[:-1])).get(str(path[-1]))
     is_list = field is not None and isinstance(field.default, list)
     return to_jsonable_python(field.default) if field and is_list else {}
 

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails, to_jsonable_python
 
 from peg_core.errors import nearest_hint
 from pipeline.config.document import describe, model_at
+from pipeline.config.field_types import keys_of
 from pipeline.config.yaml_loader import FRACTION, WHOLE_NUMBER
 
 DIGITS = re.compile(r"[-+]?\.?[0-9]")
@@ -42,12 +43,12 @@ def explain(detail: ErrorDetails) -> str:
     names = tuple(part for part in detail["loc"] if isinstance(part, str))
     if not names:
         return f"found {describe(detail['input'])}, needed {_needed(detail)}"
-    fields = model_at(names[:-1]).model_fields
+    fields = keys_of(model_at(names[:-1]))
     if detail["type"] == "extra_forbidden":
         return explain_unknown_key(names[-1], list(fields))
     while names[-1] not in fields:  # pydantic adds the name of a type
         names = names[:-1]
-        fields = model_at(names[:-1]).model_fields
+        fields = keys_of(model_at(names[:-1]))
     field = fields[names[-1]]
     about = field.description or inspect.getdoc(model_at(names)) or ""
     if detail["type"] == "missing":
@@ -73,7 +74,7 @@ def _rewriting(detail: ErrorDetails, names: tuple[str, ...]) -> str | None:
     """How to write what was probably meant; None where that is not known."""
     kind, value = detail["type"], detail["input"]
     if kind == "model_type":
-        return f"write its keys below it: {', '.join(model_at(names).model_fields)}"
+        return f"write its keys below it: {', '.join(keys_of(model_at(names)))}"
     if kind in ("string_type", "literal_error") and isinstance(value, bool):
         return "yes, no, on and off mean true and false: write the word in quotes"
     if kind == "string_type" and isinstance(value, int | float):

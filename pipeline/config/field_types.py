@@ -16,6 +16,7 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
+from pydantic.fields import FieldInfo
 from pydantic_core import core_schema
 
 from peg_core.errors import ConfigError, nearest_hint
@@ -186,10 +187,17 @@ class Later:
 LATER = Later()
 
 
+def keys_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Fields as they are called in the file: a key can be a word that Python keeps for itself."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
 class Section(BaseModel):
     """A part of the file; unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, serialize_by_alias=True
+    )
 
     def dependencies(self, *, exclude: Collection[str] = ()) -> dict[str, Any]:
         """What an artifact made with this section depends on.
@@ -199,10 +207,10 @@ class Section(BaseModel):
         """
         found = self.model_dump(exclude=set(exclude))
         for name, field in type(self).model_fields.items():
-            value = getattr(self, name)
-            if name in found and isinstance(value, Section):
-                found[name] = value.dependencies()
+            value, key = getattr(self, name), field.alias or name
+            if key in found and isinstance(value, Section):
+                found[key] = value.dependencies()
             later = next((mark for mark in field.metadata if isinstance(mark, Later)), None)
-            if name in found and later and later.left_out(value, field.get_default()):
-                del found[name]
+            if key in found and later and later.left_out(value, field.get_default()):
+                del found[key]
         return found

@@ -9,6 +9,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from peg_core.errors import InputError
+from peg_core.inference.list_side import chosen_kinds
 from pipeline.config.data_sections import EncodingConfig, FeaturesConfig, SplitConfig
 from pipeline.config.field_types import (
     MOST,
@@ -167,13 +169,29 @@ class PipelineConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _candidates_as_links(cls, data: Any) -> Any:
-        """Candidates of a graph with relations have the columns of the predicted one."""
+    def _pairs_as_links(cls, data: Any) -> Any:
+        """Pairs of a graph with relations have the columns of the predicted one."""
         sections = data if isinstance(data, dict) else {}
         graph, score = sections.get("graph"), sections.get("score")
-        if not isinstance(graph, dict) or not isinstance(score, dict):
+        if not isinstance(graph, dict):
             return data
-        return {**sections, "score": {**columns_of_links(graph), **score}}
+        links, recommend = columns_of_links(graph), sections.get("recommend")
+        if isinstance(score, dict):
+            sections = {**sections, "score": {**links, **score}}
+        if isinstance(recommend, dict) and isinstance(recommend.get("exclude"), dict):
+            exclude = {**links, **recommend["exclude"]}
+            sections = {**sections, "recommend": {**recommend, "exclude": exclude}}
+        return sections or data
+
+    @model_validator(mode="after")
+    def _lists_of_its_kinds(self) -> PipelineConfig:
+        if self.recommend is not None:
+            ends = self.graph.predicted.kinds if self.graph.is_relational else None
+            try:
+                chosen_kinds(ends, self.recommend.made_for)
+            except InputError as error:
+                raise ValueError(str(error)) from error
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> PipelineConfig:

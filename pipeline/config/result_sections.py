@@ -24,6 +24,18 @@ from pipeline.config.field_types import (
 )
 from pipeline.config.graph_section import GraphConfig
 
+# What `recommend.for` calls nodes of either end.
+BOTH = "both"
+
+
+def require_two_columns(source: str, target: str) -> None:
+    """Refuse one column for both ends of a pair."""
+    if source == target:
+        raise ValueError(
+            f"`source` and `target` are both the column {shorten(source)}, but must be two; name "
+            "another column as `source`"
+        )
+
 
 class IntervalConfig(Section):
     """Confidence intervals by the bootstrap."""
@@ -118,18 +130,50 @@ class ScoreConfig(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> ScoreConfig:
-        if self.source == self.target:
-            raise ValueError(
-                f"`source` and `target` are both the column {shorten(self.source)}, but must be "
-                "two; name another column as `source`"
-            )
+        require_two_columns(self.source, self.target)
+        return self
+
+
+class AllowedConfig(Section):
+    """The nodes that may be recommended."""
+
+    files: Location = Field(description="Parquet table: a file, a folder or a glob.")
+    column: Column = Field("id", description="Column with their ids.")
+
+
+class ExcludeConfig(Section):
+    """Pairs that are never recommended."""
+
+    files: Location = Field(description="Parquet table: a file, a folder or a glob.")
+    source: Column = Field("src", description="Column with the id of the source of the link.")
+    target: Column = Field("dst", description="Column with the id of its target.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ExcludeConfig:
+        require_two_columns(self.source, self.target)
         return self
 
 
 class RecommendConfig(Section):
     """The best new partners of nodes."""
 
+    made_for: Annotated[str | None, LATER] = Field(
+        None,
+        alias="for",
+        min_length=1,
+        description="Kind of node whose lists are made, one of the two ends of the predicted "
+        "relation; both: of either, with a column `kind`. none: that of its source.",
+    )
     top_k: Count = Field(50, description="Candidates per node.")
+    allowed: Annotated[AllowedConfig | None, LATER] = Field(
+        None, description="Table of the only nodes that may be recommended; none: all of the kind."
+    )
+    exclude: Annotated[ExcludeConfig | None, LATER] = Field(
+        None, description="Table of pairs that are never recommended."
+    )
+    least_score: Annotated[float | None, LATER] = Field(
+        None, ge=0, le=1, description="Candidates with a lower score are left out; none: none are."
+    )
     nodes: Location | None = Field(
         None,
         description="Parquet table with the nodes: a file, a folder or a glob; none: all nodes.",
@@ -166,6 +210,15 @@ class RecommendConfig(Section):
         description="Number of nodes for which the result is compared with scoring every pair; "
         "none: 200 in graphs of up to 20,000 nodes.",
     )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> RecommendConfig:
+        if self.made_for == BOTH and self.nodes is not None:
+            raise ValueError(
+                "`for: both` makes lists for nodes of two kinds, `nodes` has ids of one; name the "
+                "kind as `for`, or leave `nodes` out"
+            )
+        return self
 
 
 class RefreshConfig(Section):

@@ -17,6 +17,7 @@ from peg_core.graph.ids.id_types import BINARY, TEXT, common_id_type
 from peg_core.object_url import StorageError, is_url
 from pipeline.config.graph_section import GraphConfig
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.config.result_sections import BOTH, RecommendConfig
 from pipeline.run.plan import Action, Step
 from pipeline.stages.score import require_free_names, score_columns
 
@@ -163,11 +164,26 @@ def graph_tables(config: PipelineConfig) -> list[list[InputTable]]:
                 added=added,
             )
         )
-    if recommend is not None and recommend.nodes is not None:
-        column, kind = (recommend.column,), link.kinds[:1]
-        tables.append(InputTable("recommend.nodes", recommend.nodes, "nodes", column, kind))
+    tables += _recommend_tables(recommend, link.kinds) if recommend is not None else []
     other = config.evaluate.on
     return [tables, *([_tables_of("evaluate.on", other)] if other is not None else [])]
+
+
+def _recommend_tables(recommend: RecommendConfig, kinds: tuple[str, str]) -> list[InputTable]:
+    """Those of a section, where links join nodes of two kinds."""
+    turned = recommend.made_for not in (None, BOTH, kinds[0])
+    anchor, partner = kinds[::-1] if turned else kinds
+    found = []
+    if recommend.nodes is not None:
+        ids = (recommend.column,)
+        found.append(InputTable("recommend.nodes", recommend.nodes, "nodes", ids, (anchor,)))
+    if recommend.allowed is not None:
+        table, ids = recommend.allowed, (recommend.allowed.column,)
+        found.append(InputTable("recommend.allowed", table.files, "nodes", ids, (partner,)))
+    if recommend.exclude is not None:
+        pairs, ends = recommend.exclude, (recommend.exclude.source, recommend.exclude.target)
+        found.append(InputTable("recommend.exclude", pairs.files, "pairs", ends, kinds))
+    return found
 
 
 def _tables_of(section: str, graph: GraphConfig) -> list[InputTable]:

@@ -41,6 +41,8 @@ LOCATIONS = (
     "evaluate.on.nodes.*.files",
     "score.candidates",
     "recommend.nodes",
+    "recommend.allowed.files",
+    "recommend.exclude.files",
 )
 # Data are read where they are, and a copy of the folder may be read by all jobs.
 EXCLUDES = (

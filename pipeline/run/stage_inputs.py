@@ -12,7 +12,7 @@ from peg_core.artifacts.ranking_negatives import RankingNegatives
 from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
 from peg_core.artifacts.vector_indexes import VectorIndexes
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.ids.node_ids import NodeIds
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.node_features import NodeFeatures
 from peg_core.metrics.calibration import Calibration
 from peg_core.splits.split_store import TRAIN_GRAPH, SplitStore
@@ -64,8 +64,8 @@ class StageInputs:
         return self.ref("ingest").at(GraphStore)
 
     @property
-    def node_ids(self) -> ArtifactRef[NodeIds]:
-        return self.ref("ingest").at(NodeIds)
+    def node_ids(self) -> ArtifactRef[GraphIds]:
+        return self.ref("ingest").at(GraphIds)
 
     @property
     def features(self) -> ArtifactRef[NodeFeatures]:

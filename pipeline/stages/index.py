@@ -11,6 +11,7 @@ from peg_core.artifacts.vector_indexes import (
     vector_width,
 )
 from peg_core.graph.graph_store import GraphSize
+from peg_core.inference.list_side import ListSide
 from peg_core.inference.vector_code import IndexDtype
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import RecommendConfig
@@ -26,7 +27,8 @@ def settings(config: PipelineConfig) -> dict[str, Any]:
         return {"graph": None}
     # `auto` is how indexes were always chosen: those of older stores stay in use
     chosen = {} if recommend.index_dtype == "auto" else {"index_dtype": recommend.index_dtype}
-    return {"graph": recommend.graph, **chosen}
+    other_rows = {} if recommend.made_for is None else {"for": recommend.made_for}
+    return {"graph": recommend.graph, **chosen, **other_rows}
 
 
 def enabled(config: PipelineConfig) -> bool:
@@ -39,24 +41,26 @@ def run(context: StageContext) -> StageResult:
     embedded = context.inputs.best_scorer(graph=recommend.graph).embedded
     num_nodes = embedded.graph.at(GraphSize).open().num_nodes
     dtype = _dtype(recommend, num_nodes)
+    sides = ListSide.of(context.inputs.graph.open(), recommend.made_for)
+    names = VectorIndexes.names(len(context.config.encodings))
     parts = [
         part
-        for name in VectorIndexes.names(len(context.config.encodings))
-        for part in VectorIndexes.parts(name, num_nodes, dtype, most=ROWS_PER_SHARD)
+        for rows in (side.rows(num_nodes) for side in sides)
+        for name in names
+        for part in VectorIndexes.parts(name, num_nodes, dtype, most=ROWS_PER_SHARD, rows=rows)
     ]
     out = context.out.at(VectorIndexes)
     shards = [Shard(part.stem, {"embedded": embedded, "out": out, "part": part}) for part in parts]
     results = context.map(
         build_index_task, shards, note="indexes", memory_bytes=_memory(context, embedded, parts)
     )
-    indexes = len({part.name for part in parts})
     return StageResult(
         counts={
-            "indexes": indexes,
-            "rows": sum(result["rows"] for result in results) // indexes,
+            "indexes": len(names) * len(sides),
+            "rows": sum(result["rows"] for result in results) // len(names),
             "bytes": sum(result["bytes"] for result in results),
         },
-        details={"dtype": dtype, "shards": len(parts) // indexes},
+        details={"dtype": dtype, "shards": len(parts) // len(names)},
     )
 
 

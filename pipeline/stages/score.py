@@ -18,8 +18,8 @@ from peg_core.graph.edge_table import (
     list_row_groups,
     open_parquet,
 )
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.id_types import BINARY, TEXT
-from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.inference.candidate_batch import ScoreColumns
 from peg_core.inference.pair_reasons import COUNTS
 from peg_core.metrics.calibration import Calibration
@@ -30,7 +30,10 @@ from pipeline.run.stage import Stage, StageContext, StageResult
 from workers.artifact_ref import ArtifactRef
 from workers.shard import Shard
 from workers.task_map import TaskProgress
-from workers.tasks.score import ScoreRequest, ScoreResult, score_task
+from workers.tasks.score import ScoreRequest, ScoreResult, kinds_task, score_task
+
+# Row groups whose ids are looked at before any is scored.
+CHECKED_GROUPS = 16
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -50,6 +53,7 @@ def run(context: StageContext) -> StageResult:
     assert score is not None  # the stage is enabled only then
     request = _request(context, score)
     groups = check_candidates(score, request.nodes)
+    _check_kinds(context, score, request, groups)
     folder = context.folder
     shards = [
         Shard(name, {"request": request, "groups": batch, "out": folder / f"{name}.parquet"})
@@ -88,21 +92,41 @@ def _request(context: StageContext, score: ScoreConfig) -> ScoreRequest:
     )
 
 
-def check_candidates(score: ScoreConfig, nodes: ArtifactRef[NodeIds]) -> list[RowGroup]:
+def check_candidates(score: ScoreConfig, nodes: ArtifactRef[GraphIds]) -> list[RowGroup]:
     """All that can be known of the files before any work."""
     found = find_parquet_files(score.candidates)
     groups = list_row_groups(found, [score.source, score.target])
     if not groups:
         raise InputError.no_rows(score.candidates, "candidate pairs")
-    kind = find_id_type((file, [score.source, score.target]) for file in found)
-    needed = NodeIds.stored_type(nodes.folder)
-    if (kind in (TEXT, BINARY)) != (needed in (TEXT, BINARY)):
-        raise ArtifactMismatch.of(
-            what=f"the ids in {score.candidates} and the graph's", found=kind, needed=needed
-        )
+    source, target = GraphIds.stored_types(nodes.folder)
+    columns_of = {source: [score.source, score.target]}
+    if source != target:
+        columns_of = {source: [score.source], target: [score.target]}
+    for needed, columns in columns_of.items():
+        kind = find_id_type((file, columns) for file in found)
+        if (kind in (TEXT, BINARY)) != (needed in (TEXT, BINARY)):
+            raise ArtifactMismatch.of(
+                what=f"the ids in {score.candidates} and the graph's", found=kind, needed=needed
+            )
     for file in found:
         require_free_names(file, open_parquet(file).schema_arrow.names, score_columns(score).added)
     return groups
+
+
+def _check_kinds(
+    context: StageContext, score: ScoreConfig, request: ScoreRequest, groups: list[RowGroup]
+) -> None:
+    """Where the ends are of two kinds: refuse columns that were mixed up."""
+    relations = context.inputs.graph.open().relations
+    if relations is None or relations.source_nodes == relations.target_nodes:
+        return
+    some = groups[:: max(1, len(groups) // CHECKED_GROUPS)][:CHECKED_GROUPS]
+    arguments = {
+        "nodes": request.nodes,
+        "columns": (score.source, score.target),
+        "groups": some,
+    }
+    context.map(kinds_task, [Shard("kinds", arguments)], note="kinds of ids")
 
 
 def require_free_names(file: str, names: Sequence[str], added: Sequence[str]) -> None:

@@ -63,7 +63,8 @@ def test_test_links_are_ranked_among_all_partners(cluster, settings, display):
         assert not set(own.tolist()) & {node, *(n for g in known for n in g.neighbours(node))}
     assert f"valid_recall@{K}" in manifests["train"].counts
     page = (current / "report" / "report.html").read_text()
-    assert f"NDCG@{K}" in page
+    for metric in ("Recall", "Precision", "NDCG", "Hit rate", "Coverage", "Popularity"):
+        assert f"{metric}@{K}" in page
     assert "popularity" in page
 
 

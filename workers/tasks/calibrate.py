@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from peg_core.atomic_file import atomic_path
-from peg_core.graph.ids.node_ids import NodeIds
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.metrics.calibration import Calibration, fit_logistic
 from peg_core.metrics.reliability import expected_calibration_error, reliability_sums
 from peg_core.splits.held_out_pairs import count_pairs
@@ -37,7 +37,7 @@ class CalibrateResult(TypedDict):
 def calibrate_task(
     scorer: ScorerRef,
     split: ArtifactRef[SplitStore],
-    nodes: ArtifactRef[NodeIds],
+    nodes: ArtifactRef[GraphIds],
     columns: tuple[str, str],
     out: ArtifactRef[Calibration],
     most: int,
@@ -53,11 +53,11 @@ def calibrate_task(
     logits = scorer.open().logits(pairs.source, pairs.target)
     calibration = fit_logistic(logits, pairs.label)
     chance = calibration.probabilities(logits)
-    node_ids = nodes.open()
+    source, target = nodes.open().ends
     table = pa.table(
         {
-            columns[0]: node_ids.take(pairs.source),
-            columns[1]: node_ids.take(pairs.target),
+            columns[0]: source.take(pairs.source),
+            columns[1]: target.take(pairs.target),
             "score": chance,
             "logit": logits,
             "label": pairs.label,

@@ -15,7 +15,7 @@ from peg_core.atomic_file import atomic_path
 from peg_core.encoding.compare.movement import measure_movement
 from peg_core.errors import GraphTooSmall
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.ids.node_ids import NodeIds
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.metrics.ranking import roc_auc
 from peg_core.random_streams import random_stream
 from peg_core.splits.negative_sampling import Pairs, sample_non_edges
@@ -38,8 +38,8 @@ class EncodedNodes:
     def load(self) -> list[FloatTable]:
         return self.positions.open().arrays(num_nodes=self.graph.open().num_nodes)
 
-    def node_ids(self) -> NodeIds:
-        return self.graph.at(NodeIds).open()
+    def node_ids(self) -> GraphIds:
+        return self.graph.at(GraphIds).open()
 
 
 class MovementResult(TypedDict):
@@ -63,13 +63,16 @@ def movement_task(before: EncodedNodes, now: EncodedNodes, out: AnyRef) -> Movem
     """Distance of every node that both graphs have from where it was, for each encoding.
 
     Args:
-        out: Gets ``movement.parquet``: ``id``, then a column for each encoding.
+        out: Gets ``movement.parquet``: ``id``, ``kind`` where nodes have one, then a column for
+            each encoding.
     """
     node_ids = before.node_ids()
-    index = now.node_ids().lookup(node_ids.values)
+    index = now.node_ids().find(node_ids)
     kept = np.flatnonzero(index >= 0)
     facts: list[dict[str, Any]] = []
     columns: dict[str, Any] = {"id": node_ids.take(kept)}
+    if (names := node_ids.names(kept)) is not None:
+        columns["kind"] = names
     tables = zip(before.load(), now.load(), strict=True)
     for number, (old, new) in enumerate(tables):
         movement = measure_movement(*_rows_of_both(old, new, index))
@@ -98,8 +101,7 @@ def new_edges_task(before: ScorerRef, now: ArtifactRef[GraphStore], seed: int) -
     """
     old, new = before.embedded.graph.open(), now.open()
     rng = random_stream(seed=seed, purpose="new edges")
-    earlier_ids = before.embedded.graph.at(NodeIds).open()
-    index = now.at(NodeIds).open().lookup(earlier_ids.values)
+    index = now.at(GraphIds).open().find(before.embedded.graph.at(GraphIds).open())
     source, target, count = _new_edges(old, new, index, rng)
     if not len(source):
         return {"edges": count, "scored": 0, "auc": None}

@@ -22,7 +22,7 @@ from peg_core.encoding.spectral.warm_start import (
     with_next_eigenvalue,
 )
 from peg_core.graph.graph_store import GraphSize, GraphStore
-from peg_core.graph.ids.node_ids import NodeIds
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.splits.fold_graph import write_fold_graph
 from peg_core.splits.leak_check import require_no_leaks
 from peg_core.splits.split_store import NO_FOLD, TRAIN_GRAPH, SplitStore
@@ -154,8 +154,7 @@ def _earlier_vectors(graph: GraphStore, request: EncodeRequest) -> npt.NDArray[n
     if not file.exists():
         return None
     assert request.graph is not None
-    earlier_ids = request.start.graph.at(NodeIds).open()
-    index = request.graph.at(NodeIds).open().lookup(earlier_ids.values)
+    index = request.graph.at(GraphIds).open().find(request.start.graph.at(GraphIds).open())
     earlier = np.load(file, mmap_mode="r")
     vectors = np.zeros((graph.num_nodes, earlier.shape[1]), dtype=np.float32)
     known = np.zeros(graph.num_nodes, dtype=np.bool_)

@@ -21,7 +21,6 @@ from peg_core.artifacts.evaluation import TEST_PAIRS, MethodScores
 from peg_core.artifacts.ranking_negatives import ANCHORS_PER_PART, RankingNegatives
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.ids.graph_ids import GraphIds
-from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.heuristics import heuristic_scores
 from peg_core.metrics.bootstrap import Bootstrap, Interval
 from peg_core.metrics.calibration import Calibration
@@ -80,7 +79,7 @@ class MethodRequest:
     """
 
     graph: ArtifactRef[GraphStore]
-    nodes: ArtifactRef[NodeIds]
+    nodes: ArtifactRef[GraphIds]
     columns: tuple[str, str]
     out: ArtifactRef[MethodScores]
     scorer: ScorerRef | None = None
@@ -105,10 +104,10 @@ def score_pairs_task(request: MethodRequest, table: Path, name: str, part: int) 
     rows = pl.scan_parquet(table).slice(part * ROWS_PER_PART, ROWS_PER_PART).collect()
     source, target, label = (rows[key].to_numpy() for key in ("source", "target", "label"))
     scores = request.scores(source, target)
-    ids = request.nodes.at(GraphIds).open()
+    ends = request.nodes.open().ends
     columns: dict[str, Any] = {
-        request.columns[0]: ids.source.take(source),
-        request.columns[1]: ids.target.take(target),
+        request.columns[0]: ends[0].take(source),
+        request.columns[1]: ends[1].take(target),
     }
     result: PairsResult = {"rows": len(rows), "method": request.out.part, "table": name}
     if request.calibration is not None:

@@ -9,7 +9,8 @@ import numpy as np
 
 from peg_core.artifacts.evaluation import MethodScores
 from peg_core.graph.graph_store import GraphStore
-from peg_core.inference.partner_ranking import PartnerRanking
+from peg_core.inference.conditions import pair_keys
+from peg_core.inference.partner_ranking import PartnerRanking, popularity
 from peg_core.metrics.bootstrap import Bootstrap
 from peg_core.metrics.recommendation import Relevant, list_metrics, node_metrics
 from peg_core.splits.partners import Partners
@@ -58,20 +59,30 @@ class PartnersRequest:
         """
         split = self.split.open()
         graph = split.train_graph()
-        partners, known = Partners.of(graph), [graph, _linked(split, graph.num_nodes)]
+        partners, known = Partners.of(graph), [graph, _linked(split, graph)]
         if self.scorer is None:
             ranking = PartnerRanking.by_popularity(graph, known, partners)
         else:
             ranking = PartnerRanking.by_model(self.scorer.open(), known, partners)
-        relevant = Relevant.of(*partners.anchored(*split.held_out("test").links))
+        links = split.held_out("test").links
+        relevant = Relevant.of(*partners.anchored(*links))
         chosen = ranking.sample(len(relevant.nodes), seed=self.seed)
         return ranking, relevant.some(chosen), graph
 
 
-def _linked(split: SplitStore, num_nodes: int) -> GraphStore:
-    """The validation links as a graph."""
+def _linked(split: SplitStore, graph: GraphStore) -> GraphStore:
+    """The validation links as a graph, with their directions where they have any."""
     source, target = split.held_out("valid").links
-    return GraphStore.from_edges(source, target, num_nodes=num_nodes)
+    linked = GraphStore.from_edges(source, target, num_nodes=graph.num_nodes)
+    if not graph.is_directed or graph.relations is None:
+        return linked
+    rows = np.repeat(np.arange(graph.num_nodes), linked.degrees)
+    links = pair_keys(source, target, num_nodes=graph.num_nodes)
+    codes = np.zeros(len(rows), dtype=np.uint16)
+    ways = (rows, linked.indices), (linked.indices, rows)
+    for bit, ends in zip(graph.relations.link_bits, ways, strict=True):
+        codes[np.isin(pair_keys(*ends, num_nodes=graph.num_nodes), links)] |= bit
+    return GraphStore(linked.indptr, linked.indices, codes=codes, relations=graph.relations)
 
 
 def parts_task(request: PartnersRequest) -> PartsResult:
@@ -96,7 +107,7 @@ def rank_partners_task(request: PartnersRequest) -> RankResult:
     values = node_metrics(lists, relevant, top_k=request.top_k)
     means = request.bootstrap.per_node(values, seed=request.seed)
     count = ranking.partners.count
-    named = list_metrics(lists, graph.degrees, partners=count, top_k=request.top_k)
+    named = list_metrics(lists, popularity(graph), partners=count, top_k=request.top_k)
     found: RankResult = {
         name: [item.value, *(None if np.isnan(end) else end for end in (item.low, item.high))]
         for name, item in means.items()

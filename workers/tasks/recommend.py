@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
@@ -12,43 +12,35 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from peg_core.artifacts.embedded_graph import EmbeddedGraph
 from peg_core.artifacts.vector_indexes import VectorIndexes
 from peg_core.atomic_file import atomic_path
-from peg_core.errors import InputError, PegError
-from peg_core.graph.edge_table import (
-    find_id_type,
-    find_parquet_files,
-    list_row_groups,
-    read_row_group,
-)
-from peg_core.graph.graph_store import GraphSize, GraphStore
-from peg_core.graph.ids.id_types import normalise_ids
-from peg_core.graph.ids.node_ids import NodeIds
-from peg_core.inference.top_k import Recommendations, Recommender, recall
-from peg_core.mapped_array import new_mapped_array
+from peg_core.errors import PegError
+from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.ids.graph_ids import GraphIds, KindIds
+from peg_core.graph.ids.id_types import cast_ids
+from peg_core.inference.conditions import Conditions
+from peg_core.inference.list_side import ListSide
+from peg_core.inference.top_k import Recommendations, Recommender, Searchable, recall
 from peg_core.metrics.calibration import Calibration
 from peg_core.storage.shared_array import read_rows
 from workers.artifact_ref import ArtifactRef
 from workers.embedded_graph_ref import ScorerRef
+from workers.tasks.recommending.condition_tables import NO_CONDITIONS, ConditionFiles
 
 # Candidates are scored for this many nodes at once.
 NODES_PER_STEP = 256
-NODES_PER_WRITE = 2**20
-
-
-class AskedResult(TypedDict):
-    """Nodes that are asked for, and ids that are none."""
-
-    nodes: int
-    unknown: int
+# Up to this many allowed nodes are compared with one by one; of more, indexes find more at once.
+MOST_COMPARED, MOST_AT_ONCE = 2**17, 32
 
 
 class RecommendResult(TypedDict):
-    """Nodes asked for, rows written, and nodes with fewer candidates than wanted."""
+    """Nodes asked for, rows written, nodes with fewer candidates, candidates that score low."""
 
     nodes: int
     rows: int
     short: int
+    low: int
 
 
 class RecallResult(TypedDict):
@@ -62,115 +54,65 @@ class RecommendRequest:
     Args:
         graph: The ingested graph: the ids, and every known edge.
         asked: ``.npy`` file with the nodes to recommend for.
-        id_type: Type of the ids in the output.
+        side: What they are, and what is recommended.
+        id_types: Types of the ids of the nodes and of their candidates in the output.
+        names_kind: Whether the output says which kind the nodes are of.
+        conditions: What may be recommended.
+        least_score: Candidates with a lower score are left out.
     """
 
     graph: ArtifactRef[GraphStore]
     asked: Path
-    id_type: pa.DataType
+    side: ListSide
+    id_types: tuple[pa.DataType, pa.DataType]
     scorer: ScorerRef
     indexes: ArtifactRef[VectorIndexes]
     calibration: ArtifactRef[Calibration]
     top_k: int
     nearby: int
     nearest: int
+    names_kind: bool = False
+    conditions: ConditionFiles = NO_CONDITIONS
+    least_score: float | None = None
 
     def open(self) -> Recommender:
-        embedded = self.scorer.embedded.open()
+        embedded, known = self.scorer.embedded.open(), self.graph.open()
+        conditions = self.conditions.open()
+        indexes, nearest = self._indexes(embedded, conditions)
         return Recommender(
             scorer=embedded.scorer(self.scorer.model.open()),
-            known=self.graph.open(),
-            indexes=self.indexes.open().load(embedded),
+            known=known,
+            indexes=indexes,
             top_k=self.top_k,
             nearby=self.nearby,
-            nearest=self.nearest,
+            nearest=nearest,
+            side=self.side,
+            conditions=conditions,
         )
 
-
-@dataclass(frozen=True)
-class AskedNodes:
-    """Who is recommended for.
-
-    Args:
-        table: Parquet with their ids in ``column``; None: every node.
-        refuse_unknown: End with an error at an id that is no node.
-        out: ``.npy`` file that gets their indices, each once, in the order of the table.
-    """
-
-    table: str | None
-    column: str
-    refuse_unknown: bool
-    nodes: ArtifactRef[NodeIds]
-    out: Path
-
-
-def asked_task(wanted: AskedNodes) -> AskedResult:
-    """Look up the nodes that are asked for."""
-    if wanted.table is None:
-        count = wanted.nodes.at(GraphSize).open().num_nodes
-        steps = range(0, count, NODES_PER_WRITE)
-        _write_asked(
-            wanted.out, count, (np.arange(a, min(a + NODES_PER_WRITE, count)) for a in steps)
-        )
-        return {"nodes": count, "unknown": 0}
-    node_ids = wanted.nodes.open()
-    groups = list_row_groups(find_parquet_files(wanted.table), [wanted.column])
-    if not groups:
-        raise InputError.no_rows(wanted.table, "nodes")
-    find_id_type((group.file, [wanted.column]) for group in groups)
-    parts: list[npt.NDArray[np.int64]] = []
-    seen = np.zeros(len(node_ids), dtype=np.bool_)
-    rows = unknown = 0
-    for group in groups:
-        ids = read_row_group(group, [wanted.column])[wanted.column]
-        index = node_ids.lookup(normalise_ids(ids))
-        if wanted.refuse_unknown and (index < 0).any():
-            row = int((index < 0).argmax())
-            raise InputError(
-                f"column {wanted.column!r} of {group.file} names the node {ids[row]} in row "
-                f"{row:,} of row group {group.index}, the graph has no such node; remove it, or "
-                "set `recommend.on_unknown: drop`"
-            )
-        rows, unknown = rows + len(index), unknown + int((index < 0).sum())
-        parts.append(_new_nodes(index[index >= 0], seen))
-    if rows == unknown:
-        raise InputError(
-            f"none of the {rows:,} ids in {wanted.table} is a node of the graph; "
-            f"check that {wanted.column!r} holds the ids that the edges use"
-        )
-    count = sum(map(len, parts))
-    _write_asked(wanted.out, count, parts)
-    return {"nodes": count, "unknown": unknown}
-
-
-def _new_nodes(nodes: npt.NDArray[np.int64], seen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Those that were not seen before, each once, in their order; now they were."""
-    _, first = np.unique(nodes, return_index=True)
-    new = nodes[np.sort(first)]
-    new = new[~seen[new]]
-    seen[new] = True
-    return new
-
-
-def _write_asked(file: Path, count: int, parts: Iterable[npt.NDArray[np.int64]]) -> None:
-    """All parts in one file, without a copy of them in memory."""
-    with atomic_path(file) as temporary:
-        whole = new_mapped_array(temporary, (count,), np.int64)
-        first = 0
-        for part in parts:
-            whole[first : first + len(part)] = part
-            first += len(part)
-        whole.flush()
+    def _indexes(
+        self, embedded: EmbeddedGraph, conditions: Conditions
+    ) -> tuple[Sequence[Searchable], int]:
+        """What finds near partners, and how many it has to find so that enough are allowed."""
+        partners, indexes = self.side.partners, self.indexes.open()
+        rows = self.side.rows(embedded.graph.num_nodes)
+        if conditions.allowed is None:
+            return indexes.load(embedded, rows), self.nearest
+        chosen = np.flatnonzero(conditions.allowed[partners.first : partners.last])
+        if len(chosen) <= MOST_COMPARED:
+            return indexes.compare(embedded, chosen + partners.first), self.nearest
+        times = min(MOST_AT_ONCE, -(-partners.count // len(chosen)))
+        return indexes.load(embedded, rows), times * self.nearest
 
 
 def recommend_task(request: RecommendRequest, start: int, stop: int, out: Path) -> RecommendResult:
     """Write the candidates of the nodes ``start .. stop``; the file appears when it is whole."""
     recommender = request.open()
-    node_ids = request.graph.at(NodeIds).open()
+    ids = request.side.ids(request.graph.at(GraphIds).open())
     calibration = request.calibration.open()
     asked = read_rows(request.asked, start, stop)
-    schema = _schema(request.id_type)
-    rows = short = 0
+    schema = _schema(request)
+    rows = short = low = 0
     with atomic_path(out) as temporary:
         with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
             for first in range(0, len(asked), NODES_PER_STEP):
@@ -178,15 +120,20 @@ def recommend_task(request: RecommendRequest, start: int, stop: int, out: Path) 
                 found = recommender.recommend(nodes)
                 counts = np.bincount(found.row, minlength=len(nodes))
                 short += int((counts < request.top_k).sum())
+                chance = calibration.probabilities(found.logit)
+                if request.least_score is not None:
+                    kept = chance >= np.float32(request.least_score)
+                    low += int((~kept).sum())
+                    found, chance = found.some(kept), chance[kept]
                 rows += len(found.row)
-                writer.write_table(_table(nodes, found, node_ids, calibration, schema))
+                writer.write_table(_table(request, nodes, found, chance, ids, schema))
         written = pq.read_metadata(temporary).num_rows
         if written != rows:
             raise PegError(
                 f"{out} holds {written:,} rows after writing, {rows:,} were found; "
                 "the disk may be full or faulty: free space and run again"
             )
-    return {"nodes": len(asked), "rows": rows, "short": short}
+    return {"nodes": len(asked), "rows": rows, "short": short, "low": low}
 
 
 def recall_task(request: RecommendRequest, sample: Sequence[int]) -> RecallResult:
@@ -200,26 +147,27 @@ def recall_task(request: RecommendRequest, sample: Sequence[int]) -> RecallResul
     return {"recall": found}
 
 
-def _schema(id_type: pa.DataType) -> pa.Schema:
-    return pa.schema(
-        {"node": id_type, "rank": pa.int32(), "candidate": id_type, "score": pa.float32()}
-    )
+def _schema(request: RecommendRequest) -> pa.Schema:
+    node, candidate = request.id_types
+    kind = {"kind": pa.string()} if request.names_kind else {}
+    columns = {"node": node, "rank": pa.int32(), "candidate": candidate, "score": pa.float32()}
+    return pa.schema({**kind, **columns})
 
 
 def _table(
+    request: RecommendRequest,
     nodes: npt.NDArray[np.int64],
     found: Recommendations,
-    node_ids: NodeIds,
-    calibration: Calibration,
+    chance: npt.NDArray[np.float32],
+    ids: tuple[KindIds, KindIds],
     schema: pa.Schema,
 ) -> pa.Table:
     columns = [
-        node_ids.take(nodes[found.row]),
-        pa.array(found.rank),
-        node_ids.take(found.candidate),
-        pa.array(calibration.probabilities(found.logit)),
+        cast_ids(ids[0].take(nodes[found.row]), schema.field("node").type),
+        pa.array(found.rank).cast(pa.int32()),
+        cast_ids(ids[1].take(found.candidate), schema.field("candidate").type),
+        pa.array(chance),
     ]
-    return pa.table(
-        [column.cast(field.type) for column, field in zip(columns, schema, strict=True)],
-        schema=schema,
-    )
+    if request.names_kind:
+        columns.insert(0, pa.array([request.side.kind] * len(found.row), pa.string()))
+    return pa.table(columns, schema=schema)

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from peg_core.atomic_file import atomic_path
 from peg_core.errors import PegError
 from peg_core.graph.edge_table import RowGroup, open_parquet, read_error
-from peg_core.graph.ids.node_ids import NodeIds
+from peg_core.graph.ids.graph_ids import GraphIds
+from peg_core.graph.ids.wrong_kind import require_kind
 from peg_core.inference.candidate_batch import (
     HISTOGRAM_BINS,
     ScoreColumns,
@@ -32,6 +33,8 @@ from workers.tasks.overlap import read_ahead, write_behind
 
 # Rows that are read, scored and written together: a row group of the output.
 BATCH_ROWS = 262_144
+# Of a row group, to see whether its ids are of the right kinds.
+SAMPLE_ROWS = 8_192
 PROGRESS_SECONDS = 1.0
 
 
@@ -45,7 +48,7 @@ class ScoreRequest:
         columns: What is read and written.
     """
 
-    nodes: ArtifactRef[NodeIds]
+    nodes: ArtifactRef[GraphIds]
     scorer: ScorerRef
     columns: ScoreColumns
 
@@ -57,6 +60,12 @@ class ScoreResult(TypedDict):
     written: int
     reasons: dict[str, int]
     histogram: list[int]
+
+
+class KindsResult(TypedDict):
+    """How many candidates were looked at."""
+
+    rows: int
 
 
 @dataclass
@@ -82,15 +91,13 @@ def score_task(request: ScoreRequest, groups: list[RowGroup], out: Path) -> Scor
 
     Rows are read ahead and written behind by threads of their own while this one computes.
     """
-    node_ids, scorer = _open(
-        request, request.scorer.embedded.embeddings.open().file.stat().st_mtime_ns
-    )
+    ids, scorer = _open(request, request.scorer.embedded.embeddings.open().file.stat().st_mtime_ns)
     tally = _Tally()
     progress = _RowFile(rows_file(out))
 
     def scored() -> Iterator[pa.Table]:
         for table in read_ahead(_tables(groups)):
-            batch = score_batch(table, request.columns, node_ids, scorer, location=groups[0].file)
+            batch = score_batch(table, request.columns, ids.ends, scorer, location=groups[0].file)
             tally.add(len(table), batch)
             progress.tell(tally.rows)
             yield batch.table
@@ -109,13 +116,26 @@ def score_task(request: ScoreRequest, groups: list[RowGroup], out: Path) -> Scor
     }
 
 
+def kinds_task(
+    nodes: ArtifactRef[GraphIds], columns: tuple[str, str], groups: list[RowGroup]
+) -> KindsResult:
+    """Refuse candidates whose ids are of the wrong kinds, by the first rows of some row groups."""
+    ids, rows = nodes.open(), 0
+    tables = [next(_tables([group])).slice(0, SAMPLE_ROWS) for group in groups]
+    for kind, column in zip(ids.ends, columns, strict=True):
+        wanted = pa.chunked_array([part for table in tables for part in table[column].chunks])
+        require_kind(ids, kind, wanted, column=column, location=groups[0].file)
+        rows = len(wanted)
+    return {"rows": rows}
+
+
 def rows_file(out: Path) -> Path:
     """Where a task that is under way leaves the number of rows it has scored."""
     return out.with_name(f".{out.stem}.rows")
 
 
 @lru_cache(maxsize=1)
-def _open(request: ScoreRequest, written_ns: int) -> tuple[NodeIds, PairScorer]:
+def _open(request: ScoreRequest, written_ns: int) -> tuple[GraphIds, PairScorer]:
     """Everything but the candidates; the next shard in this process finds it open."""
     del written_ns  # embeddings that were written again are opened again
     return request.nodes.open(), request.scorer.open()

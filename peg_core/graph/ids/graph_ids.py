@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from peg_core.graph.ids.id_file import FILE_NAME
 from peg_core.graph.ids.id_index import mix_all
+from peg_core.graph.ids.id_types import cast_ids, joint_id_type
 from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.graph.relations import Relations
 
@@ -44,7 +46,8 @@ class KindIds:
     def lookup(self, ids: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
         """The node of every id, -1 for an id that is null or unknown, [len(ids)]."""
         found = self.ids.lookup(ids)
-        found[found >= 0] += self.first
+        if self.first:
+            found[found >= 0] += self.first
         return found
 
     def take(self, nodes: Array) -> pa.Array:
@@ -72,6 +75,49 @@ class GraphIds:
         """The ids of both ends of a predicted link."""
         return self.source, self.target
 
+    @property
+    def type(self) -> pa.DataType:
+        """What ids of all kinds can be written as."""
+        return joint_id_type(kind.type for kind in self.kinds)
+
+    def take(self, nodes: Array) -> pa.Array:
+        """Ids of some nodes of any kind, as :attr:`type`."""
+        if len(self.kinds) == 1:
+            return self.kinds[0].take(nodes)
+        place, order = self._places(nodes)
+        parts = [
+            cast_ids(kind.take(np.asarray(nodes)[place == number]), self.type)
+            for number, kind in enumerate(self.kinds)
+        ]
+        return pa.concat_arrays(parts).take(pa.array(np.argsort(order, kind="stable")))
+
+    def names(self, nodes: Array) -> pa.Array | None:
+        """The kinds of some nodes; None where all nodes are of one that has no name."""
+        if self.kinds[0].name is None:
+            return None
+        names = pa.array([kind.name for kind in self.kinds])
+        return names.take(pa.array(self._places(nodes)[0]))
+
+    def _places(self, nodes: Array) -> tuple[Array, Array]:
+        """The place of every node's kind, and the nodes' places ordered by it, [num_nodes]."""
+        starts = np.array([kind.first for kind in self.kinds])
+        place = np.searchsorted(starts, np.asarray(nodes), side="right") - 1
+        return place, np.argsort(place, kind="stable")
+
+    def find(self, others: GraphIds) -> npt.NDArray[np.int64]:
+        """The node here of every node of another graph, -1 for those that are none here.
+
+        Kinds are known by their names.
+        """
+        own = {kind.name: kind for kind in self.kinds}
+        found = [
+            own[kind.name].lookup(kind.ids.values)
+            if kind.name in own
+            else np.full(len(kind.ids), -1, dtype=np.int64)
+            for kind in others.kinds
+        ]
+        return np.concatenate(found)
+
     def hashes(self) -> npt.NDArray[np.uint64]:
         """64 bits per node that depend on its kind and its id alone, [num_nodes]."""
         parts = [
@@ -93,6 +139,12 @@ class GraphIds:
         ]
         target = relations.target
         return cls(kinds, names.index(target.source_kind), names.index(target.target_kind))
+
+    @staticmethod
+    def stored(folder: Path) -> bool:
+        """Whether the graph in a folder has ids: one that was made in memory need not."""
+        first = folder if Relations.open(folder) is None else kind_folder(folder, 0)
+        return (first / FILE_NAME).exists()
 
     @staticmethod
     def stored_types(folder: Path) -> tuple[pa.DataType, pa.DataType]:

@@ -55,6 +55,21 @@ def common_id_type(columns: Iterable[tuple[str, str, pa.DataType]]) -> pa.DataTy
     return next(iter(first))
 
 
+def joint_id_type(kinds: Iterable[pa.DataType]) -> pa.DataType:
+    """What ids of several kinds of node are written as in one column."""
+    found = set(kinds)
+    if len(found) == 1:
+        return found.pop()
+    return BINARY if BINARY in found else TEXT
+
+
+def cast_ids(ids: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Ids as another type that can hold them."""
+    if pa.types.is_integer(ids.type) and kind == BINARY:
+        ids = ids.cast(TEXT)
+    return ids if ids.type == kind else ids.cast(kind)
+
+
 def normalise_ids(
     column: pa.ChunkedArray | pa.Array, wanted: pa.DataType | None = None
 ) -> pa.Array:

@@ -6,9 +6,10 @@ from sklearn.metrics import ndcg_score
 
 from peg_core.graph.graph_store import GraphStore
 from peg_core.inference import partner_ranking
-from peg_core.inference.partner_ranking import PartnerRanking
+from peg_core.inference.partner_ranking import PartnerRanking, popularity
 from peg_core.metrics.recommendation import NOTHING, Relevant, list_metrics, node_metrics
 from peg_core.splits.partners import Partners
+from tests.fixtures.relational_graphs import SHAPES, listed_graph
 
 USERS, ITEMS = 7, 12
 PARTNERS = Partners(0, USERS, USERS, USERS + ITEMS)
@@ -108,3 +109,28 @@ def test_above_the_limit_a_sample_of_nodes_is_ranked(monkeypatch):
     some = ranking.sample(50, seed=0, most_pairs=10 * ITEMS)
     assert len(set(some.tolist())) == 10
     assert some.tolist() != ranking.sample(50, seed=1, most_pairs=10 * ITEMS).tolist()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_lists_leave_out_links_of_the_predicted_relation_and_direction_alone(shape):
+    listed = listed_graph(shape, num_nodes=30, num_links=60, seed=2)
+    graph, ends = listed.graph, listed.links[listed.graph.relations.predicted]
+    links = np.zeros((30, 30), dtype=bool)
+    links[tuple(ends)] = True
+    if not graph.is_directed:
+        links |= links.T
+    partners = Partners.of(graph)
+    values = np.random.default_rng(1).normal(size=(30, 30)).astype(np.float32)
+    ranking = PartnerRanking(partners, [graph], lambda nodes, a, b: values[nodes, a:b])
+    nodes = np.arange(partners.first_anchor, partners.last_anchor)
+    for node, found in zip(nodes, ranking.lists(nodes, 30), strict=True):
+        free = [o for o in partners.nodes() if o != node and not links[node, o]]
+        best = sorted(free, key=lambda other: -values[node, other])
+        assert found[found != NOTHING].tolist() == best
+    np.testing.assert_array_equal(popularity(graph), links.sum(axis=0))
+    asked = partners.anchored(*ends)
+    pairs = links.T if graph.is_directed else links
+    assert (
+        len(asked[0]) == (2 if partners.one_kind and not graph.is_directed else 1) * ends.shape[1]
+    )
+    assert pairs[asked[1], asked[0]].all()

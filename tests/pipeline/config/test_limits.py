@@ -24,6 +24,8 @@ LOCATIONS = {
     "split.test_negatives": "",
     "score.candidates": "",
     "recommend.nodes": "",
+    "recommend.allowed.files": "",
+    "recommend.exclude.files": "",
     "evaluate.on.edges": "",
     "evaluate.on.nodes": "evaluate.on.edges=e.parquet",
 }

@@ -116,6 +116,19 @@ BAD = {
         ),
         "column 'src' of .*links.parquet .*ids as those of the graph",
     ),
+    "allowed nodes of another kind of id": (
+        lambda config, folder: changed(
+            config,
+            recommend={"allowed": {"files": links(config, folder, id=as_text("src"))}},
+        ),
+        "column 'id' of .*links.parquet .*ids as those of the graph",
+    ),
+    "pairs to exclude without a column": (
+        lambda config, folder: changed(
+            config, recommend={"exclude": {"files": links(config, folder), "target": "bought"}}
+        ),
+        "links.parquet has no column 'bought'",
+    ),
     "another graph without its column": (
         lambda config, folder: changed(
             config,
@@ -191,3 +204,42 @@ def test_every_file_of_a_folder_is_looked_at(small_pipeline, tmp_path):
     config = changed(small_pipeline, score={"candidates": str(folder)})
     with pytest.raises(InputError, match=r"37.parquet has no column 'dst'"):
         check_inputs(config, plan_run(config))
+
+
+@pytest.fixture
+def shop(small_pipeline, tmp_path):
+    """Users by number buy items by name."""
+    file = tmp_path / "bought.parquet"
+    pl.DataFrame({"user": [1, 2, 3], "item": ["a", "b", "1"]}).write_parquet(file)
+    graph = {"edges": str(file), "source": "user", "target": "item", "bipartite": True}
+    return small_pipeline.model_dump() | {"graph": graph, "score": None, "features": {}}
+
+
+@pytest.mark.parametrize(
+    ("recommend", "column"),
+    [
+        ({"nodes": "FILE", "column": "item"}, "item"),
+        ({"nodes": "FILE", "column": "user", "for": "item"}, "user"),
+        ({"allowed": {"files": "FILE", "column": "user"}}, "user"),
+        ({"allowed": {"files": "FILE", "column": "item"}, "for": "item"}, "item"),
+        ({"exclude": {"files": "FILE", "source": "item", "target": "user"}}, "item"),
+    ],
+)
+def test_ids_of_the_other_kind_are_refused_where_their_types_differ(shop, recommend, column):
+    def located(value):
+        if isinstance(value, dict):
+            return {key: located(inner) for key, inner in value.items()}
+        return shop["graph"]["edges"] if value == "FILE" else value
+
+    config = PipelineConfig(**shop | {"recommend": located(recommend)})
+    with pytest.raises(InputError, match=f"column '{column}' of .* ids as those of the graph"):
+        check_inputs(config, plan_run(config))
+
+
+def test_excluded_pairs_are_called_as_links_and_kinds_are_those_of_links(shop):
+    pairs = {"exclude": {"files": shop["graph"]["edges"]}}
+    config = PipelineConfig(**shop | {"recommend": pairs})
+    assert len(check_inputs(config, plan_run(config))) == 2
+    for wanted, message in (("usr", "links lead from 'user' to 'item'"), ("edges", "name one of")):
+        with pytest.raises(ValueError, match=message):
+            PipelineConfig(**shop | {"recommend": {"for": wanted}})

@@ -19,3 +19,14 @@ def test_another_kind_is_another_index_and_no_other_question(small_pipeline, dty
     plain, chosen = (with_recommend(small_pipeline, **s) for s in ({}, {"index_dtype": dtype}))
     assert index.settings(plain) != index.settings(chosen)
     assert recommend.settings(plain) == recommend.settings(chosen)
+
+
+def test_lists_of_another_kind_have_indexes_of_their_own(small_pipeline):
+    kinds = small_pipeline.model_copy(update={"recommend": RecommendConfig(**{"for": "item"})})
+    assert index.settings(kinds) == {"graph": "all", "for": "item"}
+    assert recommend.settings(kinds)["recommend"]["for"] == "item"
+
+
+@pytest.mark.parametrize("key", ["for", "made_for", "allowed", "exclude", "least_score"])
+def test_what_came_later_is_in_no_older_fingerprint(small_pipeline, key):
+    assert key not in recommend.settings(with_recommend(small_pipeline))["recommend"]

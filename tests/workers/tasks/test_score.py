@@ -16,15 +16,17 @@ from peg_core.errors import InputError, PegError
 from peg_core.graph.components import connected_components
 from peg_core.graph.edge_table import list_row_groups
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.inference.candidate_batch import ScoreColumns
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.models.link_predictor import ModelSpec
 from peg_core.models.peg import PEG
+from tests.fixtures.stored_lists import ITEMS, USERS, store_lists
 from workers.artifact_ref import ArtifactRef
 from workers.embedded_graph_ref import EmbeddedGraphRef, ScorerRef
 from workers.tasks import score as score_tasks
-from workers.tasks.score import ScoreRequest, score_task
+from workers.tasks.score import ScoreRequest, kinds_task, score_task
 
 NODES = 50
 
@@ -49,7 +51,7 @@ def request_of(tmp_path_factory):
         )
         model = ArtifactRef.of_folder(folder / "model", TrainedModel)
         scorer = ScorerRef(EmbeddedGraphRef(graph, positions, embeddings), model)
-        return ScoreRequest(graph.at(NodeIds), scorer, ScoreColumns(**columns))
+        return ScoreRequest(graph.at(GraphIds), scorer, ScoreColumns(**columns))
 
     return build
 
@@ -221,3 +223,46 @@ def test_a_pair_without_a_score_stops_where_asked(cold_request, odd_pairs, tmp_p
         score(request, odd_pairs, tmp_path / "out.parquet")
     with pytest.raises(InputError, match="a pair of 'n7' and 'n3', one of which has no edge"):
         score(request, without(odd_pairs, 0), tmp_path / "out.parquet")
+
+
+@pytest.fixture(scope="module")
+def bipartite(tmp_path_factory):
+    return store_lists(tmp_path_factory.mktemp("bipartite"))
+
+
+def test_equal_ids_of_two_kinds_are_two_nodes_and_come_back_as_they_were(bipartite, tmp_path):
+    request = bipartite.request(tmp_path)
+    rng = np.random.default_rng(3)
+    users, items = rng.integers(0, USERS, 200), rng.integers(0, ITEMS, 200)
+    pairs = {"src": bipartite.user_ids[users], "dst": bipartite.item_ids[items]}
+    pairs["src"][0], pairs["dst"][0] = ITEMS - 1, 3  # an item's id alone
+    pairs["src"][1] = pairs["dst"][1] = 5  # user 5 and item 5
+    table = pl.DataFrame(pairs)
+    table.write_parquet(tmp_path / "pairs.parquet")
+    columns = ScoreColumns(written=("logit",))
+    whole = ScoreRequest(bipartite.ref(GraphIds), request.scorer, columns)
+    score(whole, tmp_path / "pairs.parquet", tmp_path / "out.parquet")
+    out = pl.read_parquet(tmp_path / "out.parquet")
+    assert out.select("src", "dst").equals(table)
+    users[1] = np.flatnonzero(bipartite.user_ids == 5)[0]
+    items[1] = np.flatnonzero(bipartite.item_ids == 5)[0]
+    cold = ~bipartite.likes.any(axis=1)[users] | ~bipartite.likes.any(axis=0)[items]
+    reasons = np.where(cold, "cold_node", None).tolist()
+    assert out["reason"].to_list() == ["unknown_node", *reasons[1:]]
+    products = (bipartite.vectors[users] * bipartite.vectors[USERS + items]).sum(axis=1)
+    np.testing.assert_allclose(out["logit"][1:], products[1:] / 0.15, rtol=1e-4)
+
+
+def test_columns_that_were_exchanged_are_told_before_anything_is_scored(bipartite, tmp_path):
+    items_only = np.arange(USERS, ITEMS)
+    pl.DataFrame({"src": items_only, "dst": items_only % USERS}).write_parquet(
+        tmp_path / "p.parquet"
+    )
+    groups = list_row_groups([tmp_path / "p.parquet"], ["src", "dst"])
+    ids = bipartite.ref(GraphIds)
+    with pytest.raises(InputError, match=r"'src' of .* no id of a 'user', but 280 of 280 ids"):
+        kinds_task(ids, ("src", "dst"), groups)
+    assert kinds_task(ids, ("dst", "src"), groups) == {"rows": 280}
+    pl.DataFrame({"src": [-1, -2], "dst": [-3, -4]}).write_parquet(tmp_path / "p.parquet")
+    groups = list_row_groups([tmp_path / "p.parquet"], ["src", "dst"])
+    assert kinds_task(ids, ("src", "dst"), groups) == {"rows": 2}  # of no kind at all

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from peg_core.graph.ids.graph_ids import GraphIds, kind_folder
+from peg_core.graph.ids.graph_ids import GraphIds, KindIds, kind_folder
+from peg_core.graph.ids.id_types import cast_ids, joint_id_type
 from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.graph.relations import NodeKind, Relation, Relations
 
@@ -46,3 +48,43 @@ def test_both_ends_of_one_edge_list_are_looked_up_among_all_nodes(tmp_path):
     assert ids.source is ids.target
     assert ids.source.lookup(pa.array([9, 7])).tolist() == [2, 0]
     assert GraphIds.stored_types(tmp_path) == (pa.int64(), pa.int64())
+
+
+def test_nodes_of_any_kind_have_an_id_and_the_name_of_their_kind(tmp_path):
+    save(tmp_path)
+    ids = GraphIds.open(tmp_path)
+    nodes = np.array([4, 0, 2, 3, 0])
+    assert ids.take(nodes).to_pylist() == ["x", "7", "9", "8", "7"]
+    assert ids.names(nodes).to_pylist() == ["artist", "user", "user", "artist", "user"]
+    assert GraphIds.stored(tmp_path)
+    assert not GraphIds.stored(tmp_path / "kind-3")
+
+
+def test_nodes_of_another_graph_are_found_by_kind_and_id():
+    def graph(**kinds):
+        first, made = 0, []
+        for name, ids in kinds.items():
+            made.append(KindIds(NodeIds(pa.array(ids)), first, name))
+            first += len(ids)
+        return GraphIds(made)
+
+    before = graph(user=[7, 8, 9], artist=[8, 3], song=[1])
+    now = graph(artist=[3, 4, 8], user=[9, 7, 1])
+    assert now.find(before).tolist() == [4, -1, 3, 2, 0, -1]
+    plain = GraphIds([KindIds(NodeIds(pa.array(["b", "a"])))])
+    assert plain.find(GraphIds([KindIds(NodeIds(pa.array(["a", "c"])))])).tolist() == [1, -1]
+    assert plain.names(np.array([0])) is None
+
+
+@pytest.mark.parametrize(
+    ("kinds", "wanted"),
+    [
+        ([pa.int64(), pa.int64()], pa.int64()),
+        ([pa.int64(), pa.large_string()], pa.large_string()),
+        ([pa.int64(), pa.uint64()], pa.large_string()),
+        ([pa.int64(), pa.large_binary()], pa.large_binary()),
+    ],
+)
+def test_ids_of_two_types_are_written_as_text(kinds, wanted):
+    assert joint_id_type(kinds) == wanted
+    assert cast_ids(pa.array([1, 2]), wanted).cast(wanted).type == wanted
