@@ -11,6 +11,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from peg_core.artifacts import MethodScores, RankingNegatives, TrainedModel, ranking_negatives
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.calibration import Calibration
@@ -132,7 +133,7 @@ def test_small_parts_give_the_same_metrics(evaluated, monkeypatch):
         negative_tasks.hard_negatives_task(negatives, part)
     method = evaluate_tasks.MethodRequest(
         graph=split.at(GraphStore, TRAIN_GRAPH),
-        nodes=graph.at(NodeIds),
+        nodes=graph.at(GraphIds),
         columns=("src", "dst"),
         out=out.at(MethodScores, "heuristics"),
         heuristics=tuple(config.evaluate.heuristics),

@@ -112,7 +112,7 @@ def test_a_model_scores_a_graph_that_it_has_not_seen(train, tmp_path, cluster, d
     positions = [np.load(made.all_positions.folder / "encoding-0" / "all.npy")]
     x = input_features(made.features.open(), graph, positions)
     given = pl.read_parquet(tmp_path / "other-nodes.parquet")
-    ids = made.node_ids.open()
+    ids = made.node_ids.open().source
     raw = np.array(given["x"].to_list())[np.argsort(ids.lookup(given["id"].to_arrow()))]
     np.testing.assert_allclose(x, raw / np.linalg.norm(raw, axis=1, keepdims=True), rtol=1e-5)
     messages = MessageGraph.of_graph(graph, positions)

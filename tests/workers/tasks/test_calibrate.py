@@ -8,7 +8,7 @@ import yaml
 
 from peg_core.artifacts import Embeddings, Positions, TrainedModel
 from peg_core.graph.graph_store import GraphStore
-from peg_core.graph.ids.node_ids import NodeIds
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.metrics.calibration import Calibration, fit_logistic
 from peg_core.splits.split_store import TRAIN_GRAPH, SplitStore
 from workers.artifact_ref import ArtifactRef
@@ -35,7 +35,7 @@ def calibrate(current, out, most):
     return calibrate_task(
         ScorerRef(embedded, at("train/seed-0", TrainedModel)),
         at("split", SplitStore),
-        at("ingest", NodeIds),
+        at("ingest", GraphIds),
         ("src", "dst"),
         ArtifactRef.of_folder(out, Calibration),
         most,

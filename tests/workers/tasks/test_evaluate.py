@@ -10,6 +10,7 @@ import pytest
 from peg_core.artifacts.evaluation import TEST_PAIRS, MethodScores
 from peg_core.artifacts.ranking_negatives import RankingNegatives
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.metrics.bootstrap import Bootstrap
 from tests.fixtures.relational_graphs import graph_of, relations_of
@@ -41,7 +42,7 @@ def scored(folder, links, test, known):
     scorer = SimpleNamespace(logits=lambda source, target: LOGITS[source, target])
     request = MethodRequest(
         ArtifactRef.of_folder(folder / "train", GraphStore),
-        ArtifactRef.of_folder(folder, NodeIds),
+        ArtifactRef.of_folder(folder, GraphIds),
         ("source", "target"),
         ArtifactRef.of_folder(folder / "scores", MethodScores),
         scorer=SimpleNamespace(open=lambda: scorer),
