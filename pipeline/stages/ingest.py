@@ -8,7 +8,6 @@ from typing import Any
 
 from peg_core.artifacts.manifest import Identity, Manifest
 from peg_core.graph.edge_rows import EdgeColumns, EdgeSource
-from peg_core.graph.edge_sides import Sides, look_bipartite
 from peg_core.graph.edge_table import open_parquet
 from peg_core.graph.fading import Fading
 from peg_core.graph.graph_store import GraphStore
@@ -18,6 +17,7 @@ from pipeline.config.graph_section import GraphConfig
 from pipeline.config.half_life import in_stored_units
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.relation_sections import NodeTableConfig
+from pipeline.report.guard_rails import side_rails
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.ingestion.ingestion import Ingestion
 from workers.artifact_ref import ArtifactRef
@@ -88,7 +88,7 @@ def run(context: StageContext) -> StageResult:
             "dirt": counts,
         },
         warnings=[
-            *side_warnings(ingestion.sides, graph.source, graph.target),
+            *side_rails(ingestion.sides, graph.source, graph.target),
             *(node_table_warnings(counts) if graph.nodes else []),
         ],
     )
@@ -153,18 +153,6 @@ def find_fading(graph: GraphConfig, file: str) -> Fading | None:
         return None
     kind = open_parquet(file).schema_arrow.field(time).type
     return Fading(in_stored_units(graph.half_life, file, time, kind))
-
-
-def side_warnings(sides: Sides | None, source: str, target: str) -> list[str]:
-    """What is odd about an edge list whose columns have no node in common."""
-    if sides is None or not look_bipartite(sides):
-        return []
-    return [
-        f"no node stands in both {source!r} ({sides['sources']:,} nodes) and {target!r} "
-        f"({sides['targets']:,}) in {sides['rows']:,} rows, as if there were two kinds of node: "
-        "non-links within one kind are drawn and nodes of one kind recommended to each other; "
-        "results look better than they are"
-    ]
 
 
 def node_table_warnings(counts: dict[str, Any]) -> list[str]:
