@@ -17,7 +17,7 @@ from pipeline.config.graph_section import GraphConfig
 from pipeline.config.half_life import in_stored_units
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.relation_sections import NodeTableConfig
-from pipeline.report.guard_rails import side_rails
+from pipeline.report.guard_rails import direction_rails, side_rails
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.ingestion.ingestion import Ingestion
 from workers.artifact_ref import ArtifactRef
@@ -88,7 +88,8 @@ def run(context: StageContext) -> StageResult:
             "dirt": counts,
         },
         warnings=[
-            *side_rails(ingestion.sides, graph.source, graph.target),
+            *side_rails(ingestion.sides, *graph.predicted.ends),
+            *(list_rails(counts) if len(graph.relations) == 1 and graph.predicted.directed else []),
             *(node_table_warnings(counts) if graph.nodes else []),
         ],
     )
@@ -153,6 +154,12 @@ def find_fading(graph: GraphConfig, file: str) -> Fading | None:
         return None
     kind = open_parquet(file).schema_arrow.field(time).type
     return Fading(in_stored_units(graph.half_life, file, time, kind))
+
+
+def list_rails(counts: dict[str, Any]) -> list[str]:
+    """What is odd about a directed edge list."""
+    names = ("rows", "duplicates", "reversed_duplicates")
+    return direction_rails(**{name: counts[name] for name in names})
 
 
 def node_table_warnings(counts: dict[str, Any]) -> list[str]:
