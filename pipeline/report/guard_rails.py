@@ -19,6 +19,9 @@ MOST_SHIFT = 0.3
 # of the rows that are reversed duplicates.
 MOST_REVERSED = 0.5
 FEWEST_BOTH_WAYS = 0.01
+# Shares of ids from which on two kinds of node look like one: of the smaller one and of the other.
+LEAST_SHARED = 0.9
+LEAST_COVERED = 0.25
 # Standard deviation of the calibrated logits below which all scores are nearly the same.
 LEAST_SPREAD = 0.1
 
@@ -50,6 +53,27 @@ def side_rails(sides: Sides | None, source: str, target: str) -> list[str]:
             "set `graph.bipartite: true`: now equal numbers in both columns are one node"
         ]
     return []
+
+
+def kind_rails(
+    *, relation: str, key: str, kind: str, other: str, shared: float, covered: float
+) -> list[str]:
+    """What is wrong with a kind of node that is another one under a second name.
+
+    Args:
+        relation: The only relation that names the kind.
+        key: Its key that does, or should.
+        kind, other: The kinds of its two ends.
+        shared: Share of the ids of ``kind`` that are ids of ``other``.
+        covered: Share of the ids of ``other`` that are ids of ``kind``.
+    """
+    if shared < LEAST_SHARED or covered < LEAST_COVERED:
+        return []
+    return [
+        f"{shared:.1%} of the ids of the kind {kind!r} are ids of {other!r}, too, and no other "
+        f"relation has nodes of the kind {kind!r}; if they are the same nodes, set "
+        f"`{key}: {other}` in the relation {relation!r}"
+    ]
 
 
 def direction_rails(*, rows: int, duplicates: int, reversed_duplicates: int) -> list[str]:

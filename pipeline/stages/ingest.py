@@ -17,11 +17,14 @@ from pipeline.config.graph_section import GraphConfig
 from pipeline.config.half_life import in_stored_units
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.relation_sections import NodeTableConfig
-from pipeline.report.guard_rails import direction_rails, side_rails
+from pipeline.report.guard_rails import direction_rails, kind_rails, side_rails
 from pipeline.run.stage import Stage, StageContext, StageResult
+from pipeline.stages.ingestion.doubtful_kinds import doubtful_kinds
 from pipeline.stages.ingestion.ingestion import Ingestion
 from workers.artifact_ref import ArtifactRef
+from workers.shard import Shard
 from workers.tasks.ingestion.request import IngestRequest, KindSource
+from workers.tasks.ingestion.shared_ids import shared_ids_task
 
 EDGES = "graph.edges"
 # Shares from which on a node table is odd: of nodes with a row, of rows without an edge.
@@ -90,6 +93,7 @@ def run(context: StageContext) -> StageResult:
         warnings=[
             *side_rails(ingestion.sides, *graph.predicted.ends),
             *(list_rails(counts) if len(graph.relations) == 1 and graph.predicted.directed else []),
+            *same_kind_warnings(context, request),
             *(node_table_warnings(counts) if graph.nodes else []),
         ],
     )
@@ -154,6 +158,29 @@ def find_fading(graph: GraphConfig, file: str) -> Fading | None:
         return None
     kind = open_parquet(file).schema_arrow.field(time).type
     return Fading(in_stored_units(graph.half_life, file, time, kind))
+
+
+def same_kind_warnings(context: StageContext, request: IngestRequest) -> list[str]:
+    """Kinds of node that seem to be one."""
+    graph = context.config.graph
+    doubtful = doubtful_kinds(graph)
+    shards = [
+        Shard(
+            f"kinds-{number}",
+            {
+                "graph": request.out,
+                "kind": graph.kinds.index(each.kind),
+                "other": graph.kinds.index(each.other),
+            },
+        )
+        for number, each in enumerate(doubtful)
+    ]
+    results = context.map(shared_ids_task, shards, note="kinds") if shards else []
+    return [
+        text
+        for each, found in zip(doubtful, results, strict=True)
+        for text in kind_rails(**each._asdict(), **found)
+    ]
 
 
 def list_rails(counts: dict[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ from pipeline.report.guard_rails import (
     calibration_rails,
     direction_rails,
     evaluation_rails,
+    kind_rails,
     side_rails,
 )
 
@@ -148,3 +149,16 @@ def test_a_directed_list_that_gives_its_links_both_ways(duplicates, reversed_dup
         total = duplicates + reversed_duplicates
         assert f"{reversed_duplicates:,} of {total:,} duplicates" in found[0]
         assert "leave `directed` out" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("shared", "covered", "told"),
+    [(1.0, 1.0, True), (0.9, 0.25, True), (0.89, 1.0, False), (1.0, 0.24, False)],
+)
+def test_a_kind_of_node_that_is_another_one(shared, covered, told):
+    names = {"relation": "friends", "key": "target_kind", "kind": "friend", "other": "user"}
+    found = kind_rails(**names, shared=shared, covered=covered)
+    assert len(found) == told
+    if told:
+        assert found[0].startswith(f"{shared:.1%} of the ids of the kind 'friend' are ids of 'us")
+        assert found[0].endswith("set `target_kind: user` in the relation 'friends'")
