@@ -188,12 +188,13 @@ def many_cold(population: Population, *, features: bool) -> str:
     cold, links = population["cold_links"], population["links"]
     if cold <= MOST_COLD * links:
         return ""
-    remedy = (
-        "their scores rest on node features alone, look at warm and cold pairs apart"
-        if features
-        else "nothing is known about such nodes without features: give `graph.features`, and look "
-        "at the warm pairs"
-    )
+    look = "" if cold == links else ", look at warm and cold pairs apart"
+    remedy = f"their scores rest on node features alone{look}"
+    if not features:
+        look = "" if cold == links else ", and look at the warm pairs"
+        remedy = (
+            "nothing is known about such nodes without features: give `graph.features`" + look
+        )
     return (
         f"{cold:,} of {links:,} test links ({cold / links:.1%}) have a node without a training "
         f"edge; {remedy}"
