@@ -192,9 +192,7 @@ def many_cold(population: Population, *, features: bool) -> str:
     remedy = f"their scores rest on node features alone{look}"
     if not features:
         look = "" if cold == links else ", and look at the warm pairs"
-        remedy = (
-            "nothing is known about such nodes without features: give `graph.features`" + look
-        )
+        remedy = "nothing is known about such nodes without features: give `graph.features`" + look
     return (
         f"{cold:,} of {links:,} test links ({cold / links:.1%}) have a node without a training "
         f"edge; {remedy}"
