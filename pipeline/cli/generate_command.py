@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from peg_core.errors import ConfigError
 from peg_core.generators.edge_generator import EdgeGenerator, check_seed
 from peg_core.generators.random_graphs import (
     DegreeCorrectedBlockModel,
@@ -19,7 +18,11 @@ from peg_core.generators.random_graphs import (
     StochasticBlockModel,
 )
 from peg_core.generators.synthetic_tables import check_candidates, check_features
-from pipeline.generate.generated_files import GeneratedFile, write_files
+from pipeline.cli.generate.bipartite import bipartite
+from pipeline.cli.generate.citations import citations
+from pipeline.cli.generate.paired_options import only_one_given
+from pipeline.cli.generate.shared_options import write_and_tell
+from pipeline.generate.generated_files import GeneratedFile
 from pipeline.generate.generated_tables import candidate_batches, edge_batches, node_batches
 
 Command = Callable[..., None]
@@ -106,8 +109,8 @@ def writes_node_table(command: Command) -> Command:
 def generate() -> None:
     """Write a random graph as Parquet files.
 
-    Rows are drawn independently, so an edge may repeat, in either direction; ingestion
-    merges the repeats. There are no self-loops.
+    Rows of the plain graphs (sbm, dcsbm, rmat) are drawn independently, so an edge may
+    repeat, in either direction; ingestion merges the repeats. There are no self-loops.
 
     \b
     A graph with communities, node features and pairs to score:
@@ -116,7 +119,14 @@ def generate() -> None:
           --candidates 5_000 --candidates-out data/candidates.parquet
     A hundred million edges to measure with:
       peg generate rmat --nodes 10_000_000 --edges 100_000_000 --out data/large.parquet
+    Users and items, and papers that cite older ones:
+      peg generate bipartite --users 1_000 --items 600 --edges 15_000 --out data/plays.parquet
+      peg generate citations --papers 2_000 --edges 16_000 --out data/citations.parquet
     """
+
+
+generate.add_command(bipartite)
+generate.add_command(citations)
 
 
 @generate.command()
@@ -242,9 +252,7 @@ def write_graph(generator: EdgeGenerator, request: OutputRequest) -> None:
     if isinstance(generator, StochasticBlockModel):
         files += node_file(generator, request)
     files += candidate_file(generator.nodes, request)
-    write_files(files, overwrite=request.overwrite)
-    for file in files:
-        click.echo(f"wrote {file.rows:,} {file.what} to {file.path}")
+    write_and_tell(files, overwrite=request.overwrite)
 
 
 def node_file(model: StochasticBlockModel, request: OutputRequest) -> list[GeneratedFile]:
@@ -273,11 +281,3 @@ def candidate_file(nodes: int, request: OutputRequest) -> list[GeneratedFile]:
         nodes=nodes, rows=rows, seed=request.seed, string_ids=request.string_ids
     )
     return [GeneratedFile(path, rows, "candidates", batches)]
-
-
-def only_one_given(options: dict[str, object]) -> ConfigError:
-    """The error for two options that belong together when one of them is None."""
-    missing, given = sorted(options, key=lambda option: options[option] is not None)
-    return ConfigError(
-        f"{given} {options[given]} was given without {missing}; add {missing}, or drop both"
-    )

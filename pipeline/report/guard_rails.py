@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from peg_core.graph.edge_sides import Sides, lie_apart, look_bipartite
 from peg_core.splits.population import Population
 from pipeline.report.formats import format_words
 
@@ -14,14 +15,92 @@ MOST_COLD = 0.2
 MOST_APART = 0.2
 # Largest distance between the degrees of test and training links; random splits stay below 0.1.
 MOST_SHIFT = 0.3
+# Shares of a directed list that is really undirected: of the duplicates that are reversed, and
+# of the rows that are reversed duplicates.
+MOST_REVERSED = 0.5
+FEWEST_BOTH_WAYS = 0.01
+# Shares of ids from which on two kinds of node look like one: of the smaller one and of the other.
+LEAST_SHARED = 0.9
+LEAST_COVERED = 0.25
 # Standard deviation of the calibrated logits below which all scores are nearly the same.
 LEAST_SPREAD = 0.1
 
 Row = Mapping[str, Any]
 
 
+def side_rails(sides: Sides | None, source: str, target: str) -> list[str]:
+    """What is wrong with an edge list that holds two kinds of node, and does not say so.
+
+    Args:
+        sides: The nodes of both columns; None: nobody looked at them.
+        source, target: The columns.
+    """
+    if sides is None:
+        return []
+    columns = f"{source!r} ({sides['sources']:,} nodes) and {target!r} ({sides['targets']:,})"
+    rows = f"in {sides['rows']:,} rows"
+    if look_bipartite(sides):
+        both = f"only {sides['both']:,} nodes stand" if sides["both"] else "no node stands"
+        return [
+            f"{both} in both {columns} {rows}, as if there were two kinds of node; if there are, "
+            "set `graph.bipartite: true`: now non-links within one kind are drawn and nodes of one "
+            "kind are recommended to each other"
+        ]
+    if lie_apart(sides):
+        return [
+            f"{sides['outside']:,} numbers in one of the columns {columns} lie beyond all of the "
+            f"other {rows}, as if there were two kinds of node that share numbers; if there are, "
+            "set `graph.bipartite: true`: now equal numbers in both columns are one node"
+        ]
+    return []
+
+
+def kind_rails(
+    *, relation: str, key: str, kind: str, other: str, shared: float, covered: float
+) -> list[str]:
+    """What is wrong with a kind of node that is another one under a second name.
+
+    Args:
+        relation: The only relation that names the kind.
+        key: Its key that does, or should.
+        kind, other: The kinds of its two ends.
+        shared: Share of the ids of ``kind`` that are ids of ``other``.
+        covered: Share of the ids of ``other`` that are ids of ``kind``.
+    """
+    if shared < LEAST_SHARED or covered < LEAST_COVERED:
+        return []
+    return [
+        f"{shared:.1%} of the ids of the kind {kind!r} are ids of {other!r}, too, and no other "
+        f"relation has nodes of the kind {kind!r}; if they are the same nodes, set "
+        f"`{key}: {other}` in the relation {relation!r}"
+    ]
+
+
+def direction_rails(*, rows: int, duplicates: int, reversed_duplicates: int) -> list[str]:
+    """What is wrong with a list that says ``directed`` and gives its links both ways.
+
+    Args:
+        rows: Rows of the list.
+        duplicates: Rows that repeat another one.
+        reversed_duplicates: Links that are also listed the other way round.
+    """
+    repeated = duplicates + reversed_duplicates
+    few = reversed_duplicates < FEWEST_BOTH_WAYS * rows
+    if not reversed_duplicates or few or reversed_duplicates < MOST_REVERSED * repeated:
+        return []
+    return [
+        f"{reversed_duplicates:,} of {repeated:,} duplicates in {rows:,} rows are reversed, as in "
+        "a list without direction; if (u, v) and (v, u) mean the same, leave `directed` out"
+    ]
+
+
 def evaluation_rails(
-    rows: Sequence[Row], population: Population, *, metric: str, features: bool
+    rows: Sequence[Row],
+    population: Population,
+    *,
+    metric: str,
+    features: bool,
+    tables: Mapping[str, Sequence[Row]] | None = None,
 ) -> list[str]:
     """What is wrong with a test.
 
@@ -30,9 +109,11 @@ def evaluation_rails(
         population: Whom the test pairs are about.
         metric: By which the model is compared with the heuristics.
         features: Whether the model reads features of the nodes.
+        tables: Rows of all protocols, warm and cold pairs apart, by the heading of their table.
     """
     found = [
-        below_chance(rows[0].get("auc"), population),
+        below_chance(rows[0].get("auc"), population)
+        or below_chance_in_part(tables or {}, population, features=features),
         below_heuristic(rows, metric, population["links"]),
         many_cold(population, features=features),
         other_degrees(population),
@@ -56,6 +137,36 @@ def below_chance(auc: float | None, population: Population) -> str:
     return f"test AUC is {auc:.4f} on {pairs:,} pairs, worse than chance; {remedy}"
 
 
+def below_chance_in_part(
+    tables: Mapping[str, Sequence[Row]], population: Population, *, features: bool
+) -> str:
+    """The model ranks non-links above links, but not in the table that is looked at first."""
+    low = {
+        heading: rows[0]["auc"]
+        for heading, rows in tables.items()
+        if rows and rows[0].get("auc") is not None and rows[0]["auc"] < 0.5
+    }
+    if not low:
+        return ""
+    told = " and ".join(
+        f"{auc:.4f} on {_pairs(heading, population):,} pairs ({heading})"
+        for heading, auc in low.items()
+    )
+    remedy = "do not use the scores of such pairs"
+    if not features and all(heading.endswith("cold pairs") for heading in low):
+        remedy += ", or give `graph.features`: nothing else is known about a cold node"
+    return f"test AUC is {told}, worse than chance; {remedy}"
+
+
+def _pairs(heading: str, population: Population) -> int:
+    """How many pairs a table is about."""
+    cold = population["cold_links"] + population["cold_non_links"]
+    pairs = population["links"] + population["non_links"]
+    if heading.endswith("cold pairs"):
+        return cold
+    return pairs - cold if heading.endswith("warm pairs") else pairs
+
+
 def below_heuristic(rows: Sequence[Row], metric: str, links: int) -> str:
     """A heuristic lies above the interval of the model."""
     model, *others = rows
@@ -77,12 +188,11 @@ def many_cold(population: Population, *, features: bool) -> str:
     cold, links = population["cold_links"], population["links"]
     if cold <= MOST_COLD * links:
         return ""
-    remedy = (
-        "their scores rest on node features alone, look at warm and cold pairs apart"
-        if features
-        else "nothing is known about such nodes without features: give `graph.features`, and look "
-        "at the warm pairs"
-    )
+    look = "" if cold == links else ", look at warm and cold pairs apart"
+    remedy = f"their scores rest on node features alone{look}"
+    if not features:
+        look = "" if cold == links else ", and look at the warm pairs"
+        remedy = "nothing is known about such nodes without features: give `graph.features`" + look
     return (
         f"{cold:,} of {links:,} test links ({cold / links:.1%}) have a node without a training "
         f"edge; {remedy}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from peg_core.atomic_file import written_files
 from peg_core.errors import InputError
 from peg_core.storage.file_record import FileRecord
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.report.facts import key_of
 from pipeline.run.progress import RunDisplay, StageProgress
 from pipeline.run.run_log import RunLog
 from pipeline.run.stage import Stage, StageContext, StageResult
@@ -59,12 +60,14 @@ class StageRunner:
         cluster: Where tasks run.
         display: Where progress is shown.
         log: Gets what happens as events; None: nobody keeps them.
+        told: Which stage was the first to warn of what.
     """
 
     config: PipelineConfig
     cluster: Cluster
     display: RunDisplay
     log: RunLog | None = None
+    told: dict[str, str] = field(default_factory=dict)
 
     def run(
         self,
@@ -140,7 +143,9 @@ class StageRunner:
         )
         report_stage(self.config.name, stage.name, {"seconds": seconds, **manifest.metrics})
         for warning in manifest.warnings:
-            self.display.warn(warning)
+            # the graph of all edges is warned of where the training graph was
+            if self.told.setdefault(key_of(warning), stage.name) == stage.name:
+                self.display.warn(warning)
             self._note("warning", stage, text=warning)
 
     def _note(self, event: str, stage: Stage, **facts: object) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from peg_core.splits.fold_graph import MOST_HELD_ENTRIES
 from peg_core.splits.split_store import NO_FOLD, TRAIN_GRAPH
 from peg_core.storage.stored_path import is_there, remove
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.report.facts import fact_of
 from pipeline.run.stage import Stage, StageContext, StageResult
 from workers.artifact_ref import ArtifactRef
 from workers.distributed_encoding.large_encoders import large_encoder
@@ -105,19 +105,17 @@ def _quality(results: list[EncodeResult]) -> dict[str, float]:
 
 
 def warnings_once(requests: list[EncodeRequest], results: list[EncodeResult]) -> list[str]:
-    """Each warning once per encoding, in the words of the first graph that it came from."""
-    total = Counter(request.encoding for request in requests)
-    first: dict[tuple[int, str], str] = {}
-    count: Counter[tuple[int, str]] = Counter()
+    """Each warning once, in the words of the first graph that it came from."""
+    first: dict[str, str] = {}
+    count: Counter[str] = Counter()
     for request, result in zip(requests, results, strict=True):
         for text in result["report"].get("warnings", []):
-            # the fact before the advice; only its numbers differ from graph to graph
-            key = (request.encoding, re.sub(r"\d[\d.,e+-]*", "#", text.split(";")[0]))
-            first.setdefault(key, f"{request.name}: {text}")
-            count[key] += 1
+            first.setdefault(fact_of(text), f"{request.name}: {text}")
+            count[fact_of(text)] += 1
+    total = len(requests)
     return [
-        f"{text} ({count[key]} of {total[key[0]]} graphs)" if total[key[0]] > 1 else text
-        for key, text in first.items()
+        f"{text} ({count[fact]} of {total} graphs)" if total > 1 else text
+        for fact, text in first.items()
     ]
 
 

@@ -81,6 +81,7 @@ def run(context: StageContext) -> StageResult:
             population,
             metric=_headline(context.config),
             features=context.config.reads_node_features,
+            tables=table,
         ),
     )
 

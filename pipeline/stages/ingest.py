@@ -8,7 +8,6 @@ from typing import Any
 
 from peg_core.artifacts.manifest import Identity, Manifest
 from peg_core.graph.edge_rows import EdgeColumns, EdgeSource
-from peg_core.graph.edge_sides import Sides, look_bipartite
 from peg_core.graph.edge_table import open_parquet
 from peg_core.graph.fading import Fading
 from peg_core.graph.graph_store import GraphStore
@@ -18,10 +17,14 @@ from pipeline.config.graph_section import GraphConfig
 from pipeline.config.half_life import in_stored_units
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.relation_sections import NodeTableConfig
+from pipeline.report.guard_rails import direction_rails, kind_rails, side_rails
 from pipeline.run.stage import Stage, StageContext, StageResult
+from pipeline.stages.ingestion.doubtful_kinds import doubtful_kinds
 from pipeline.stages.ingestion.ingestion import Ingestion
 from workers.artifact_ref import ArtifactRef
+from workers.shard import Shard
 from workers.tasks.ingestion.request import IngestRequest, KindSource
+from workers.tasks.ingestion.shared_ids import shared_ids_task
 
 EDGES = "graph.edges"
 # Shares from which on a node table is odd: of nodes with a row, of rows without an edge.
@@ -88,7 +91,9 @@ def run(context: StageContext) -> StageResult:
             "dirt": counts,
         },
         warnings=[
-            *side_warnings(ingestion.sides, graph.source, graph.target),
+            *side_rails(ingestion.sides, *graph.predicted.ends),
+            *(list_rails(counts) if len(graph.relations) == 1 and graph.predicted.directed else []),
+            *same_kind_warnings(context, request),
             *(node_table_warnings(counts) if graph.nodes else []),
         ],
     )
@@ -155,16 +160,33 @@ def find_fading(graph: GraphConfig, file: str) -> Fading | None:
     return Fading(in_stored_units(graph.half_life, file, time, kind))
 
 
-def side_warnings(sides: Sides | None, source: str, target: str) -> list[str]:
-    """What is odd about an edge list whose columns have no node in common."""
-    if sides is None or not look_bipartite(sides):
-        return []
-    return [
-        f"no node stands in both {source!r} ({sides['sources']:,} nodes) and {target!r} "
-        f"({sides['targets']:,}) in {sides['rows']:,} rows, as if there were two kinds of node: "
-        "non-links within one kind are drawn and nodes of one kind recommended to each other; "
-        "results look better than they are"
+def same_kind_warnings(context: StageContext, request: IngestRequest) -> list[str]:
+    """Kinds of node that seem to be one."""
+    graph = context.config.graph
+    doubtful = doubtful_kinds(graph)
+    shards = [
+        Shard(
+            f"kinds-{number}",
+            {
+                "graph": request.out,
+                "kind": graph.kinds.index(each.kind),
+                "other": graph.kinds.index(each.other),
+            },
+        )
+        for number, each in enumerate(doubtful)
     ]
+    results = context.map(shared_ids_task, shards, note="kinds") if shards else []
+    return [
+        text
+        for each, found in zip(doubtful, results, strict=True)
+        for text in kind_rails(**each._asdict(), **found)
+    ]
+
+
+def list_rails(counts: dict[str, Any]) -> list[str]:
+    """What is odd about a directed edge list."""
+    names = ("rows", "duplicates", "reversed_duplicates")
+    return direction_rails(**{name: counts[name] for name in names})
 
 
 def node_table_warnings(counts: dict[str, Any]) -> list[str]:

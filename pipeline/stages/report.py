@@ -19,6 +19,7 @@ from peg_core.splits.population import Population, describe_cold
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.report.build import build_report
 from pipeline.report.data import ReportData, StageRow
+from pipeline.report.facts import each_fact_once
 from pipeline.run.stage import Stage, StageContext, StageResult
 
 INPUTS = (
@@ -55,7 +56,7 @@ def run(context: StageContext) -> StageResult:
         score_histogram=_histogram(found.get("score")),
         eigenvalues=_eigenvalues(found["encode"], len(context.config.encodings)),
         outputs={name: inputs.ref(name).location for name in inputs},
-        warnings=[text for manifest in found.values() for text in manifest.warnings],
+        warnings=each_fact_once(text for each in found.values() for text in each.warnings),
         note=cold_note(found["evaluate"]),
     )
     html = build_report(data)

@@ -100,7 +100,8 @@ class Ingestion:
         ]
         sorted_rows = self._map(run_task, shards, "sort")
         self._require_edges(shards, sorted_rows)
-        self.sides = None if request.relations else self._compare_sides()
+        if len(request.kinds) == len(request.sources) == 1:
+            self.sides = self._compare_sides()
         runs: list[Path] = [
             shard.arguments["out"] / run
             for shard, done in zip(shards, sorted_rows, strict=True)

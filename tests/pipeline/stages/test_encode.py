@@ -105,3 +105,20 @@ def test_what_all_graphs_warn_about_is_said_once_with_a_count(tmp_path):
         "(3 of 3 graphs)",
         "encoding-0-all: odd (1 of 3 graphs)",
     ]
+
+
+def test_ten_encodings_that_split_an_eigenspace_are_one_warning(tmp_path):
+    requests = [
+        encode.EncodeRequest(
+            "le", {}, 0, ArtifactRef.of_folder(tmp_path, Positions), encoding=encoding, fold=fold
+        )
+        for encoding in range(2)
+        for fold in range(-1, 4)
+    ]
+    results = [
+        {"report": {"warnings": [f"the cut at {number} splits an eigenspace; advice {number}"]}}
+        for number in range(10)
+    ]
+    assert encode.warnings_once(requests, results) == [
+        "encoding-0-all: the cut at 0 splits an eigenspace; advice 0 (10 of 10 graphs)"
+    ]
