@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow.parquet as pq
 
 from peg_core.artifacts.manifest import Manifest
-from peg_core.graph.edge_table import find_parquet_files, open_parquet
+from peg_core.graph.edge_table import column_chunks, find_parquet_files, open_parquet
 from pipeline.config.data_sections import GraphConfig
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.plan import make_plan
@@ -38,13 +40,14 @@ def resolve_here(config: PipelineConfig, store: AnyStore) -> tuple[PipelineConfi
 
 def table_extent(graph: GraphConfig) -> GraphExtent:
     """Rows stand for edges; nodes are the rows of their table, or go by the largest id."""
-    files = [open_parquet(file) for file in find_parquet_files(graph.edges)]
-    edges = sum(file.metadata.num_rows for file in files)
+    files = {file: open_parquet(file).metadata for file in find_parquet_files(graph.edges)}
+    edges = sum(metadata.num_rows for metadata in files.values())
     if graph.nodes is not None:
         tables = [open_parquet(file) for file in find_parquet_files(graph.nodes)]
         nodes = sum(file.metadata.num_rows for file in tables)
     else:
-        spans = [_id_span(file, (graph.source, graph.target)) for file in files]
+        ends = (graph.source, graph.target)
+        spans = [_id_span(column_chunks(file, found), ends) for file, found in files.items()]
         known = [span for span in spans if span is not None]
         nodes = edges // EDGES_PER_NODE
         if known:
@@ -52,13 +55,13 @@ def table_extent(graph: GraphConfig) -> GraphExtent:
     return GraphExtent(min(nodes, 2 * edges), edges, exact=False)
 
 
-def _id_span(file: pq.ParquetFile, columns: tuple[str, str]) -> tuple[int, int] | None:
+def _id_span(
+    chunks: Iterable[pq.ColumnChunkMetaData], columns: tuple[str, str]
+) -> tuple[int, int] | None:
     """The smallest and the largest id of a file that says so."""
-    metadata, ends = file.metadata, []
-    for group in range(metadata.num_row_groups):
-        for number in range(metadata.num_columns):
-            column = metadata.row_group(group).column(number)
-            if column.path_in_schema in columns and column.statistics is not None:
-                ends += [column.statistics.min, column.statistics.max]
+    ends: list[object] = []
+    for chunk in chunks:
+        if chunk.path_in_schema in columns and chunk.statistics is not None:
+            ends += [chunk.statistics.min, chunk.statistics.max]
     whole = [end for end in ends if isinstance(end, int)]
     return (min(whole), max(whole)) if whole and len(whole) == len(ends) else None
