@@ -11,7 +11,7 @@ ARGS ?=
 PARALLEL := OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 QUICK := $(PARALLEL) -n 2 -m "not slow and not ray and not data"
 # These wait more than they compute: for Ray, for leases to expire, for machines to be missed.
-REST := $(PARALLEL) -n 3 -m "slow or ray or data"
+REST := $(PARALLEL) -n 3 --durations=20 -m "slow or ray or data"
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo quick test chaos check format bench clean

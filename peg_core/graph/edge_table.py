@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from peg_core.object_url import (
     is_url,
     require_location,
 )
+
+PROBE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,7 @@ def open_parquet(file: Path | str) -> pq.ParquetFile:
     """Open a file or object, a local one memory-mapped, or say why it cannot be read."""
     try:
         if is_url(file):
-            url = ObjectUrl.parse(str(file))
-            opened = url.filesystem.open_input_file(url.path)
+            opened = _open_object(file)
             return pq.ParquetFile(opened, pre_buffer=True, page_checksum_verification=True)
         require_regular(file)
         return pq.ParquetFile(file, memory_map=True, page_checksum_verification=True)
@@ -98,6 +99,36 @@ def open_parquet(file: Path | str) -> pq.ParquetFile:
         if other is not None:
             raise InputError.not_parquet(file, other.name, other.advice(str(file))) from error
         raise read_error(file, error) from error
+
+
+def _open_object(file: Path | str) -> pa.NativeFile:
+    url = ObjectUrl.parse(str(file))
+    return url.filesystem.open_input_file(url.path)
+
+
+def column_chunks(file: Path | str, metadata: pq.FileMetaData) -> Iterator[pq.ColumnChunkMetaData]:
+    """What the footer says of every column in every row group."""
+    _require_plain_columns(file, metadata)
+    for group in range(metadata.num_row_groups):
+        for column in range(metadata.num_columns):
+            yield metadata.row_group(group).column(column)
+
+
+def _require_plain_columns(file: Path | str, metadata: pq.FileMetaData) -> None:
+    """Refuse encrypted columns: to ask Arrow for what the footer says of one ends the process."""
+    if metadata.num_row_groups == 0:
+        return
+    source = _open_object(file) if is_url(file) else file
+    # the first pages alone: a buffer keeps the reader from bringing all of a column
+    with pq.ParquetFile(source, metadata=metadata, buffer_size=PROBE_BYTES) as probe:
+        try:
+            next(probe.iter_batches(1, row_groups=[0], use_threads=False), None)
+        except (pa.ArrowException, OSError) as error:
+            if "decrypt" in str(error).lower():
+                raise InputError.not_parquet(
+                    file, "one with encrypted columns", "write it again without encryption"
+                ) from error
+            # a damaged page is told when it is read, if anybody reads it
 
 
 def read_error(file: Path | str, error: Exception) -> InputError | StorageError:

@@ -11,7 +11,12 @@ import pyarrow as pa
 
 from peg_core.errors import InputError
 from peg_core.graph.edge_rows import EdgeColumns, require_edge_types
-from peg_core.graph.edge_table import find_parquet_files, open_parquet, require_columns
+from peg_core.graph.edge_table import (
+    column_chunks,
+    find_parquet_files,
+    open_parquet,
+    require_columns,
+)
 from peg_core.graph.feature_columns import require_numbers
 from peg_core.graph.ids.id_types import BINARY, TEXT, common_id_type
 from peg_core.object_url import StorageError, is_url
@@ -243,11 +248,7 @@ def _check_file(file: str, table: InputTable) -> Footer:
     for name in table.features:
         require_numbers(file, name, schema.field(name).type)
     require_free_names(file, schema.names, table.added)
-    size = sum(
-        metadata.row_group(group).column(column).total_compressed_size
-        for group in range(metadata.num_row_groups)
-        for column in range(metadata.num_columns)
-    )
+    size = sum(chunk.total_compressed_size for chunk in column_chunks(file, metadata))
     return Footer(file, schema, metadata.num_rows, size)
 
 

@@ -37,25 +37,43 @@ def small_run(objects, tmp_path_factory):
     return SmallRun(objects, tmp_path_factory.mktemp("inputs"))
 
 
-@pytest.fixture(scope="module")
-def alone(network, small_run):
+class Alone:
     """What the pipeline computes on one machine with a local Ray and a folder as its store.
 
-    The last bits of a training may depend on whether kernels were compiled or loaded: the run
-    that counts compiles none, and leaves none for others to compile.
+    The last bits of a training may depend on whether kernels were compiled or loaded.
     """
-    machine, before, runs = network.add(), None, 0
-    while compiled_kernels() != before:
-        before, runs = compiled_kernels(), runs + 1
-        file = small_run.file_on(machine, None, workers=2)
-        store = machine.inside / "home" / f"store-{runs}"
-        started = start_run(machine, file, {}, "--set", f"store={store}")
+
+    def __init__(self, machine, small_run):
+        self._machine, self._small_run = machine, small_run
+        before = compiled_kernels()
+        self.data = self._run("store-1")
+        # by this run or by other tests: nobody can tell
+        self._may_have_compiled = compiled_kernels() != before
+
+    def difference(self, found):
+        """Files that differ; a run that may have compiled its kernels is not the last word."""
+        names = differences(self.data, found)
+        if names != RECIPE and self._may_have_compiled:
+            self.data, self._may_have_compiled = self._run("store-2"), False
+            names = differences(self.data, found)
+        return names
+
+    def _run(self, name):
+        file = self._small_run.file_on(self._machine, None, workers=2)
+        store = self._machine.inside / "home" / name
+        started = start_run(self._machine, file, {}, "--set", f"store={store}")
         assert started.wait() == 0, started.output
-    return data_of(machine.disk / "home" / f"store-{runs}")
+        return data_of(self._machine.disk / "home" / name)
 
 
 def compiled_kernels():
     return {file.name for file in (ROOT / "peg_core").rglob("*.nb[ic]")}
+
+
+@pytest.fixture(scope="module")
+def alone(network, small_run):
+    """Runs before the cluster does, which then finds all kernels compiled."""
+    return Alone(network.add(), small_run)
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +109,9 @@ def test_a_machine_without_data_submits_a_run_that_computes_what_one_machine_com
     store, output = submission
     assert "succeeded" in output
     assert ray_machines.environment["RAY_AUTH_TOKEN"] not in output
-    assert differences(alone, small_run.results(store, tmp_path)) == RECIPE
+    assert alone.difference(small_run.results(store, tmp_path)) == RECIPE
     assert store_leftovers(tmp_path) == []
-    stages = {name.split("/")[0] for name in alone}
+    stages = {name.split("/")[0] for name in alone.data}
     assert {"ingest", "encode", "train", "evaluate", "score", "recommend"} <= stages
 
 
@@ -103,7 +121,7 @@ def test_a_run_started_on_the_head_computes_the_same(small_run, alone, ray_machi
     file = small_run.file_on(ray_machines.head, store, **WORKERS)
     started = start_run(ray_machines.head, file, ray_machines.environment)
     assert started.wait() == 0, started.output
-    assert differences(alone, small_run.results(store, tmp_path)) == RECIPE
+    assert alone.difference(small_run.results(store, tmp_path)) == RECIPE
 
 
 @ONLY_ALL
@@ -119,14 +137,14 @@ def test_two_machines_train_one_model(small_run, on_cluster, ray_machines, tmp_p
 def test_a_run_is_taken_over_by_another_machine_shard_by_shard(
     small_run, on_cluster, ray_machines, tmp_path
 ):
-    """The driver's process group is killed in the middle of scoring."""
+    """The power of the driver's machine is cut in the middle of scoring."""
     store = small_run.copy_of(on_cluster, without=("score",))
-    first, second = ray_machines.head, ray_machines.workers[0]
+    first, second = ray_machines.workers
     file = small_run.file_on(first, store, **WORKERS)
     started = start_run(first, file, ray_machines.environment, short_lease=True)
     while len(finished_shards(small_run, store)) < 3:
         assert started.poll() is None, started.output
-    started.kill()
+    ray_machines.lose(first)
     before = settled(small_run, store)
     assert 3 <= len(before) < CANDIDATES // SHARD_ROWS
     again = run_when_free(second, small_run.file_on(second, store, **WORKERS),

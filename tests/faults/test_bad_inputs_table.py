@@ -1,5 +1,6 @@
 """Damage of every kind is refused, repaired or accepted, as docs/robustness.md says."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,21 @@ def test_there_are_a_hundred_kinds_and_more():
     assert len(KINDS) >= 100
 
 
-def test_the_page_names_every_kind():
+def test_the_page_has_every_kind_with_what_is_expected_of_it():
+    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    missing = [kind.name for kind in KINDS if not any(row.startswith(_begin(kind)) for row in rows)]
+    assert missing == []
+
+
+def _begin(kind):
+    expected = " or ".join(outcome.value for outcome in kind.expected)
+    return f"| {kind.group} | {kind.name} | `{kind.command}` | {expected} |"
+
+
+def test_the_page_has_no_traceback_and_nothing_that_was_not_expected():
     page = PAGE.read_text()
-    assert [kind.name for kind in KINDS if f"| {kind.group} | {kind.name} |" not in page] == []
+    totals = re.search(r"^\| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
+    kinds, expected, tracebacks, silent, skipped = map(int, totals.groups())
+    assert (kinds, tracebacks, silent) == (len(KINDS), 0, 0)
+    assert expected + skipped == kinds
+    assert "**" not in page, "an outcome that was not expected is printed in bold"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow.parquet as pq
 
 from peg_core.artifacts.manifest import Manifest
-from peg_core.graph.edge_table import find_parquet_files, open_parquet
+from peg_core.graph.edge_table import column_chunks, find_parquet_files, open_parquet
 from pipeline.config.graph_section import GraphConfig
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.plan import make_plan
@@ -40,9 +42,10 @@ def table_extent(graph: GraphConfig) -> GraphExtent:
     """Rows stand for edges; nodes are the rows of their table, or go by the largest id."""
     edges, spans = 0, []
     for relation in graph.relations:
-        files = [open_parquet(file) for file in find_parquet_files(relation.files)]
-        edges += sum(file.metadata.num_rows for file in files)
-        spans += [_id_span(file, relation.ends) for file in files]
+        files = {file: open_parquet(file).metadata for file in find_parquet_files(relation.files)}
+        edges += sum(metadata.num_rows for metadata in files.values())
+        chunks = (column_chunks(file, found) for file, found in files.items())
+        spans += [_id_span(own, relation.ends) for own in chunks]
     if len(graph.node_tables) == len(graph.kinds):
         tables = [
             open_parquet(file)
@@ -58,13 +61,13 @@ def table_extent(graph: GraphConfig) -> GraphExtent:
     return GraphExtent(min(nodes, 2 * edges), edges, exact=False)
 
 
-def _id_span(file: pq.ParquetFile, columns: tuple[str, str]) -> tuple[int, int] | None:
+def _id_span(
+    chunks: Iterable[pq.ColumnChunkMetaData], columns: tuple[str, str]
+) -> tuple[int, int] | None:
     """The smallest and the largest id of a file that says so."""
-    metadata, ends = file.metadata, []
-    for group in range(metadata.num_row_groups):
-        for number in range(metadata.num_columns):
-            column = metadata.row_group(group).column(number)
-            if column.path_in_schema in columns and column.statistics is not None:
-                ends += [column.statistics.min, column.statistics.max]
+    ends: list[object] = []
+    for chunk in chunks:
+        if chunk.path_in_schema in columns and chunk.statistics is not None:
+            ends += [chunk.statistics.min, chunk.statistics.max]
     whole = [end for end in ends if isinstance(end, int)]
     return (min(whole), max(whole)) if whole and len(whole) == len(ends) else None

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from tests.faults.bad_inputs.call import Answer, call_alone, call_here
+from tests.faults.bad_inputs.call import FIRST_RUN_SECONDS, Answer, call_alone, call_here
 from tests.faults.bad_inputs.kind import Kind, Outcome
 from tests.faults.bad_inputs.place import Place, make_place, write_inputs
 
@@ -59,9 +59,10 @@ class Trials:
             self._settings = write_inputs(home)
             place = Place(home, self._settings, home / "tiny.yaml")
             place.write_config()
-            answer = call_here(["run", str(place.config)])
+            answer = call_here(["run", str(place.config)], timeout_seconds=FIRST_RUN_SECONDS)
             if answer.code != 0:
-                raise RuntimeError(f"the undisturbed run failed:\n{answer.out}{answer.err}")
+                what = "took too long" if answer.code is None else "failed"
+                raise RuntimeError(f"the undisturbed run {what}:\n{answer.out}{answer.err}")
         return self._settings
 
     def try_kind(self, kind: Kind) -> Trial:

@@ -9,6 +9,7 @@ import pytest
 from peg_core.errors import ConfigError, InputError
 from peg_core.graph.edge_table import (
     RowGroup,
+    column_chunks,
     find_id_type,
     find_parquet_files,
     list_row_groups,
@@ -17,6 +18,7 @@ from peg_core.graph.edge_table import (
     require_no_nulls,
 )
 from peg_core.object_url import ObjectUrl
+from tests.faults.bad_inputs.encrypted_file import write_encrypted
 
 
 def write(path, **columns):
@@ -195,3 +197,26 @@ def test_an_object_that_is_no_parquet_file_and_one_that_is_gone_are_named(object
         list_row_groups([str(url)], ["src"])
     with pytest.raises(InputError, match=r"no Parquet file at .*gone.parquet"):
         read_row_group(RowGroup(f"s3://{bucket}/gone.parquet{options}", 0, 1))
+
+
+def test_what_the_footer_says_of_each_column(tmp_path):
+    file = write(tmp_path / "a.parquet", src=[1, 7, 3], dst=["a", "b", "c"])
+    chunks = list(column_chunks(file, open_parquet(file).metadata))
+    assert [chunk.path_in_schema for chunk in chunks] == ["src", "dst"]
+    assert (chunks[0].statistics.min, chunks[0].statistics.max) == (1, 7)
+
+
+def test_encrypted_columns_are_refused_and_do_not_end_the_process(tmp_path):
+    file = write(tmp_path / "a.parquet", src=[1], dst=[2])
+    write_encrypted(file, plain_footer=True)
+    with pytest.raises(InputError, match="encrypted columns; write it again without encryption"):
+        list(column_chunks(file, open_parquet(file).metadata))
+
+
+def test_a_damaged_page_is_left_to_whoever_reads_it(tmp_path):
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"src": [1, 2]}), file, write_page_checksum=True, use_dictionary=False)
+    data = bytearray(file.read_bytes())
+    data[pq.read_metadata(file).row_group(0).column(0).data_page_offset + 20] ^= 1
+    file.write_bytes(data)
+    assert [chunk.num_values for chunk in column_chunks(file, open_parquet(file).metadata)] == [2]

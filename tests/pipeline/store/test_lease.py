@@ -82,31 +82,43 @@ def test_the_lease_is_renewed_while_it_is_held(tmp_path, monkeypatch):
     raise AssertionError("the lease was not renewed")
 
 
+# All begin a round together, however busy the machine is: one of them at least must get the lease.
 CONTEND = """
-import os, sys, time
+import multiprocessing, os, sys
 from pathlib import Path
 from pipeline.store.lease import Lease, StoreBusy
-root, rounds, start = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-held = busy = double = 0
-for number in range(rounds):
-    time.sleep(max(0.0, start + 0.02 * number - time.time()))
-    try:
-        lease = Lease(root)
-        with lease:
-            mark = root / "holder"
-            try:
-                os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                double += 1
-            held += 1
-            mark.unlink(missing_ok=True)
-            if number % 3 == 0:  # as a killed process leaves it
-                os.close(lease._file)
-                lease._file = os.open(os.devnull, os.O_RDONLY)
-                lease._holder["token"] = "gone"
-    except StoreBusy:
-        busy += 1
-print(held, busy, double)
+root, processes, rounds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+
+def contend(begin):
+    held = busy = double = 0
+    for number in range(rounds):
+        begin.wait(60)
+        try:
+            lease = Lease(root)
+            with lease:
+                mark = root / "holder"
+                try:
+                    os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+                except FileExistsError:
+                    double += 1
+                held += 1
+                mark.unlink(missing_ok=True)
+                if number % 3 == 0:  # as a killed process leaves it
+                    os.close(lease._file)
+                    lease._file = os.open(os.devnull, os.O_RDONLY)
+                    lease._holder["token"] = "gone"
+        except StoreBusy:
+            busy += 1
+    print(held, busy, double, flush=True)
+
+context = multiprocessing.get_context("fork")
+begin = context.Barrier(processes)
+family = [context.Process(target=contend, args=(begin,)) for _ in range(processes)]
+for member in family:
+    member.start()
+for member in family:
+    member.join()
+sys.exit(max(abs(member.exitcode) for member in family))
 """
 
 
@@ -115,11 +127,11 @@ ROUNDS = int(os.environ.get("PEG_LEASE_ROUNDS", "300"))
 
 
 def test_of_many_processes_one_has_the_lease(tmp_path):
-    start = time.time() + 3
-    arguments = [sys.executable, "-c", CONTEND, str(tmp_path), str(ROUNDS), str(start)]
-    processes = [subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) for _ in range(6)]
-    counts = [[int(n) for n in process.communicate()[0].split()] for process in processes]
-    assert all(process.returncode == 0 for process in processes)
+    arguments = [sys.executable, "-c", CONTEND, str(tmp_path), "6", str(ROUNDS)]
+    done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True)
+    assert done.returncode == 0
+    counts = [[int(number) for number in line.split()] for line in done.stdout.splitlines()]
+    assert len(counts) == 6
     held, busy, double = (sum(column) for column in zip(*counts, strict=True))
     assert double == 0
     assert held >= ROUNDS
