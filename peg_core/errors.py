@@ -125,7 +125,8 @@ class GraphTooSmall(PegError):
     def for_training(cls, *, left: int, needed: int, edges: int) -> Self:
         return cls(
             f"the split leaves {left:,} of {edges:,} edges to learn from, at least {needed} are "
-            "needed; lower `split.valid` and `split.test`, or give a larger graph"
+            "needed; hold out less (`split.valid` and `split.test`, or the links in "
+            "`split.valid_edges` and `split.test_edges`), or give a larger graph"
         )
 
     @classmethod
