@@ -7,8 +7,16 @@ processes; named constructors build the messages.
 from __future__ import annotations
 
 import difflib
+import errno
+import re
 from collections.abc import Iterable, Sequence
 from typing import Self
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+# numpy tells how much it wrote, libraries in Rust repeat the system's words in their own errors
+NO_ROOM_TEXT = re.compile(
+    r"no space left|quota exceeded|\d+ requested and \d+ written", re.IGNORECASE
+)
 
 
 class PegError(Exception):
@@ -117,7 +125,8 @@ class GraphTooSmall(PegError):
     def for_training(cls, *, left: int, needed: int, edges: int) -> Self:
         return cls(
             f"the split leaves {left:,} of {edges:,} edges to learn from, at least {needed} are "
-            "needed; lower `split.valid` and `split.test`, or give a larger graph"
+            "needed; hold out less (`split.valid` and `split.test`, or the links in "
+            "`split.valid_edges` and `split.test_edges`), or give a larger graph"
         )
 
     @classmethod
@@ -177,6 +186,20 @@ class DiskFull(PegError):
             f"cannot set aside {size / 1e6:,.1f} MB for {path}: {reason}; free some space, for "
             "example with `peg gc`, or move `store`, then run again to go on"
         )
+
+    @classmethod
+    def during(cls, what: str, reason: object) -> Self:
+        return cls(
+            f"no room left on the disk for {what} ({reason}); free some space, for example with "
+            "`peg gc`, or move `store`, then run again to go on"
+        )
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether a library failed to write because nothing more fits."""
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return True
+    return NO_ROOM_TEXT.search(str(error)) is not None
 
 
 def nearest_hint(word: str, known: Iterable[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ import ray
 from ray.exceptions import NodeDiedError, RayError, RayTaskError
 
 from peg_core.atomic_file import write_json
-from peg_core.errors import DiskFull, PegError
+from peg_core.errors import DiskFull, PegError, is_disk_full
 from peg_core.storage.file_record import FileRecord
 from peg_core.storage.stored_path import publish
 from workers.cluster import Cluster, ClusterLost, thread_limits
@@ -22,7 +21,6 @@ from workers.ray_nodes.taken_away import was_taken_away
 from workers.shard import FILES_KEY, PEAK_KEY, Shard, read_markers, run_shard
 
 POLL_SECONDS = 0.5
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 # What a task returns: a small JSON-ready dictionary, described by a TypedDict.
 Result = TypeVar("Result", bound=Mapping[str, Any])
@@ -245,11 +243,8 @@ def _collect(reference: Any, shard: Shard) -> tuple[dict[str, Any], int] | None:
 def _failure(shard: Shard, error: RayTaskError) -> PegError:
     """An error of a task that the task itself did not explain; the run's log has all of it."""
     cause = error.cause
-    if isinstance(cause, OSError) and cause.errno in NO_ROOM:
-        return DiskFull(
-            f"no room left on the disk for task {shard.name} ({cause}); free some space, for "
-            "example with `peg gc`, or move `store`, then run again to go on"
-        )
+    if is_disk_full(cause):
+        return DiskFull.during(f"task {shard.name}", cause)
     return PegError(
         f"task {shard.name} failed: {type(cause).__name__}: {cause}; the log of the run in "
         "STORE/logs has the whole story: run again, and if it stays, report it with that log"

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from peg_core.artifacts.manifest import Identity, Manifest
 from peg_core.atomic_file import written_files
-from peg_core.errors import InputError
+from peg_core.errors import DiskFull, InputError, PegError, is_disk_full
 from peg_core.storage.file_record import FileRecord
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.report.facts import key_of
@@ -163,6 +163,8 @@ def _execute(
         line.close()
         destination.abandon(context.out)
         raise
-    except BaseException:
+    except BaseException as error:
         line.close()
+        if not isinstance(error, PegError) and is_disk_full(error):
+            raise DiskFull.during(f"stage {stage.name}", error) from error
         raise

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.faults.bad_inputs.all_kinds import all_kinds
-from tests.faults.bad_inputs.trial import Trials
+from tests.faults.bad_inputs.kind import Outcome
+from tests.faults.bad_inputs.table import page_of, page_with
+from tests.faults.bad_inputs.trial import Trial, Trials
 
 PAGE = Path(__file__).parents[2] / "docs/robustness.md"
 KINDS = all_kinds()
@@ -53,3 +55,13 @@ def test_the_page_has_no_traceback_and_nothing_that_was_not_expected():
     assert (kinds, tracebacks, silent) == (len(KINDS), 0, 0)
     assert expected + skipped == kinds
     assert "**" not in page, "an outcome that was not expected is printed in bold"
+
+
+def test_rows_of_some_kinds_are_replaced_and_counted():
+    before = [Trial(kind, kind.expected[0], "as it was") for kind in KINDS]
+    before[3] = Trial(KINDS[3], Outcome.SILENT, "")
+    after = list(before)
+    after[3] = Trial(KINDS[3], KINDS[3].expected[0], "error: a | b")
+    after[5] = Trial(KINDS[5], Outcome.TRACEBACK, "KeyError")
+    changed = [after[5], after[3]]
+    assert page_with(changed, page_of(before)) == page_of(after)

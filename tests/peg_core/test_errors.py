@@ -1,8 +1,20 @@
+import errno
 import pickle
 
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from peg_core.errors import GraphTooSmall, InputError, LeakFound, PegError, nearest_hint
+from peg_core.errors import (
+    GraphTooSmall,
+    InputError,
+    LeakFound,
+    PegError,
+    is_disk_full,
+    nearest_hint,
+)
 
 EXAMPLES = [
     InputError.missing_column("edges.parquet", "srx", ["src", "dst"]),
@@ -28,3 +40,30 @@ def test_a_missing_column_names_the_file_the_columns_and_the_nearest():
 
 def test_nothing_near_gives_no_hint():
     assert nearest_hint("zebra", ["src", "dst"]) == ""
+
+
+FULL = np.zeros(1 << 14)
+WRITERS = {
+    "python": lambda file: file.write_bytes(bytes(FULL)),
+    "numpy": FULL.tofile,
+    "polars": pl.DataFrame({"x": FULL}).write_parquet,
+    "arrow": lambda file: pq.write_table(pa.table({"x": FULL}), file),
+}
+
+
+@pytest.mark.parametrize("library", WRITERS)
+def test_a_full_disk_is_known_by_what_each_library_says_of_it(library, tmp_path):
+    # through a link: some libraries remove what they could not write
+    file = tmp_path / "file"
+    file.symlink_to("/dev/full")
+    with pytest.raises(Exception) as caught:  # noqa: PT011  each raises another one
+        WRITERS[library](file)
+    assert is_disk_full(caught.value), caught.value
+
+
+def test_other_errors_are_no_full_disk():
+    assert not is_disk_full(OSError(errno.EACCES, "Permission denied"))
+    assert not is_disk_full(ValueError("3 requested"))
+    # of safetensors, which replaces the file and so cannot be given a device
+    told = "Error while serializing: I/O error: No space left on device (os error 28)"
+    assert is_disk_full(RuntimeError(told))

@@ -6,10 +6,11 @@ import time
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 import ray
 
-from peg_core.errors import InputError, PegError
+from peg_core.errors import DiskFull, InputError, PegError
 from workers.cluster import Cluster
 from workers.cluster_settings import ClusterSettings
 from workers.shard import Shard
@@ -138,6 +139,18 @@ def test_an_error_of_a_task_arrives_as_it_is_and_its_shard_is_not_marked(cluster
     with pytest.raises(InputError, match=r"^the third file is bad$"):
         task_map(cluster, fail_on_three, shards(range(5)), markers=tmp_path)
     assert not (tmp_path / "shard-3.json").exists()
+
+
+def write_to(file: str) -> dict:
+    np.save(file, np.zeros(1 << 14))
+    return {}
+
+
+def test_a_full_disk_is_told_also_where_numpy_does_not_say_so(cluster, tmp_path):
+    (tmp_path / "full.npy").symlink_to("/dev/full")
+    shard = Shard("a", {"file": str(tmp_path / "full.npy")})
+    with pytest.raises(DiskFull, match=r"no room left on the disk for task a .*`peg gc`"):
+        task_map(cluster, write_to, [shard], markers=tmp_path / "done")
 
 
 def test_a_task_whose_worker_is_killed_is_run_again(cluster, tmp_path):

@@ -1,4 +1,4 @@
-"""Tries every kind and writes docs/robustness.md; a word as argument chooses kinds to look at."""
+"""Tries every kind and writes docs/robustness.md; a word as argument chooses kinds and rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from tests.faults.bad_inputs.all_kinds import all_kinds
-from tests.faults.bad_inputs.table import page_of, totals_of
+from tests.faults.bad_inputs.table import page_of, page_with, totals_of
 from tests.faults.bad_inputs.trial import Trial, Trials
 from workers.cluster import Cluster
 from workers.cluster_settings import ClusterSettings
@@ -33,8 +33,7 @@ def main(word: str | None) -> int:
                 sys.stdout.flush()
     cluster.close()
     sys.stdout.write(f"{totals_of(done)}\n")
-    if word is None:
-        PAGE.write_text(page_of(done))
+    PAGE.write_text(page_of(done) if word is None else page_with(done, PAGE.read_text()))
     return sum(not trial.as_expected for trial in done)
 
 
