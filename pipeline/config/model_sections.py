@@ -157,9 +157,10 @@ class TrainConfig(Section):
     )
     metric: str = Field(
         Optimisation.metric,
-        pattern=r"^(auc|average_precision|mrr|(hits|recall|ndcg)@[1-9]\d*)$",
+        pattern=r"^(auc|average_precision|(link_)?mrr|((link_)?hits|recall|ndcg)@[1-9]\d*)$",
         description="What validation measures: auc, average_precision, mrr, hits@K; or recall@K, "
-        "ndcg@K over all partners of nodes that have validation links, which embeds all nodes.",
+        "ndcg@K over all partners of nodes that have validation links, which embeds all nodes; or "
+        "link_mrr, link_hits@K of links among non-links of their own (`split.negatives_link`).",
     )
     validate_every: Count = Field(
         Optimisation.validate_every,
