@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Field, model_validator
 
 from peg_core.models import MODELS
 from peg_core.splits.mixture.mixed_negatives import Mixture
@@ -31,6 +31,7 @@ from pipeline.config.field_types import (
     Count,
     Later,
     OrAuto,
+    OrWords,
     Section,
     Seed,
     Width,
@@ -136,16 +137,6 @@ class ModelConfig(Section):
         return ModelSettings(**self.model_dump())
 
 
-def _kind_of_negatives(value: object) -> str:
-    return "mixture" if isinstance(value, dict | MixtureConfig) else "word"
-
-
-WordOrMixture = Annotated[
-    Annotated[Negatives, Tag("word")] | Annotated[MixtureConfig, Tag("mixture")],
-    Discriminator(_kind_of_negatives),
-]
-
-
 class TrainConfig(Section):
     """How the model is fitted."""
 
@@ -199,7 +190,10 @@ class TrainConfig(Section):
         description="Draws the neighbours. pyg: the compiled kernel of pyg-lib or torch-sparse, "
         "where one is installed.",
     )
-    negatives: WordOrMixture = Field(
+    negatives: Annotated[
+        Negatives | MixtureConfig,
+        OrWords(MixtureConfig, get_args(Negatives), example="{corrupt: 0.75, hard: 0.25}"),
+    ] = Field(
         Sampling.negatives,
         description="Non-links to learn from. uniform: any pair; degree: one end of a link is "
         "replaced by a node drawn by degree^0.75; hard: by a neighbour of a neighbour. Or shares "
