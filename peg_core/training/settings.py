@@ -22,6 +22,7 @@ Batching = Literal["auto", "full", "sampled", "masked"]
 Sampler = Literal["numba", "pyg"]
 Negatives = Literal["uniform", "degree", "hard"]
 
+NEGATIVES: Negatives = "uniform"
 # `auto` embeds the whole graph in every step up to this many edges.
 MOST_FULL_EDGES = 1_000_000
 
@@ -108,7 +109,7 @@ class Sampling:
     batch_size: int = 8192
     fan_outs: tuple[int, ...] | None = None
     sampler: Sampler = "numba"
-    negatives: Negatives | Mixture = "uniform"
+    negatives: Negatives | Mixture = NEGATIVES
     negatives_per_link: int = 1
 
     def hops(self, layers: int) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from peg_core.models import MODELS
 from peg_core.splits.mixture.mixed_negatives import Mixture
 from peg_core.training.settings import (
+    NEGATIVES,
     Batching,
     Gate,
     Head,
@@ -194,7 +195,7 @@ class TrainConfig(Section):
         Negatives | MixtureConfig,
         OrWords(MixtureConfig, get_args(Negatives), example="{corrupt: 0.75, hard: 0.25}"),
     ] = Field(
-        Sampling.negatives,
+        NEGATIVES,
         description="Non-links to learn from. uniform: any pair; degree: one end of a link is "
         "replaced by a node drawn by degree^0.75; hard: by a neighbour of a neighbour. Or shares "
         "of kinds: {uniform: 0.5, corrupt: 0.25, hard: 0.25}.",

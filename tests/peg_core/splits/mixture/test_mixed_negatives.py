@@ -6,8 +6,11 @@ from hypothesis import strategies as st
 
 from peg_core.errors import LeakFound
 from peg_core.graph.node_features import NodeFeatures
+from peg_core.heuristics.neighbourhood_overlap import neighbourhood_overlap
+from peg_core.splits.entry_chunk import find_entries
 from peg_core.splits.mixture.mixed_negatives import MixedNegatives, Mixture
 from peg_core.splits.mixture.negative_pools import NegativePools
+from peg_core.splits.negative_sampling import NegativeSampler
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +79,26 @@ def test_pools_with_a_training_link_are_refused(graph, pools):
         MixedNegatives(graph, Mixture(hard=1))
     with pytest.raises(ValueError, match="needed are numbers above 0"):
         MixedNegatives(graph, Mixture())
+
+
+def test_neighbours_of_neighbours_alone_teach_that_common_neighbours_speak_against_a_link(to_store):
+    """All of them have one; of the links themselves, without their batch, only some do."""
+    graph = to_store(nx.connected_watts_strogatz_graph(400, 4, 0.5, seed=1))
+    rng = np.random.default_rng(0)
+    source, target = (np.asarray(end, dtype=np.int64) for end in graph.edges())
+    batch = rng.permutation(len(source))[:80]
+    keep = np.ones(len(graph.indices), dtype=bool)
+    for ends in ((source, target), (target, source)):
+        keep[find_entries(graph, ends[0][batch], ends[1][batch])] = False
+    left = graph.filter_entries(keep)
+
+    def share(first, second):
+        return (neighbourhood_overlap(left, first, second)[:, 0] > 0).mean()
+
+    links = share(source[batch], target[batch])
+    pools = NegativePools.of(graph, NodeFeatures("degree"), seed=0)
+    two_steps = share(*NegativeSampler(graph, "hard").draw(source, target, rng=rng))
+    mixture = Mixture(corrupt=0.75, hard=0.25)
+    mixed = share(*MixedNegatives(graph, mixture, pools).draw(source, target, rng=rng))
+    assert two_steps > 0.8  # but for those whose common neighbour the batch took away
+    assert mixed < links < two_steps / 2
