@@ -12,6 +12,7 @@ from pipeline.config.field_types import (
     LATER,
     MOST,
     Auto,
+    Column,
     Location,
     OrAuto,
     Ratio,

@@ -117,6 +117,11 @@ class GivenFile:
         return GivenNegatives((source, target), link, count)
 
 
+def count_known(negatives: dict[str, GivenNegatives]) -> dict[str, int]:
+    """Given non-links that are links, by part; nothing where there are none."""
+    return {f"{name}_known_negatives": one.known for name, one in negatives.items() if one.known}
+
+
 def _places(named: Pairs, listed: Pairs, num_nodes: int) -> Numbers:
     """Where the links of a file stand among those of the part, which has them all."""
     keys = listed[0] * num_nodes + listed[1]

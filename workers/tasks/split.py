@@ -33,7 +33,7 @@ from peg_core.splits.reversed_links import reversed_links
 from peg_core.splits.split_store import SplitStore
 from peg_core.splits.time_ties import find_tie
 from workers.artifact_ref import ArtifactRef
-from workers.tasks.given_negatives import GivenFile, GivenNegatives
+from workers.tasks.given_negatives import GivenFile, GivenNegatives, count_known
 from workers.tasks.given_pairs import Pairs, mark_given_links, read_pairs
 
 PARTS = {"valid": VALID, "test": TEST}
@@ -210,13 +210,6 @@ def count_left_out(links: int, counts: dict[str, int]) -> dict[str, int]:
     """Links that are in no part; nothing where there are none."""
     left = links - sum(counts[f"{name}_links"] for name in ORDERED)
     return {"left_out_links": left} if left else {}
-
-
-def count_known(negatives: dict[str, GivenNegatives]) -> dict[str, int]:
-    """Given non-links that are links, by part; nothing where there are none."""
-    return {
-        f"{name}_known_negatives": given.known for name, given in negatives.items() if given.known
-    }
 
 
 def require_enough(left: int, edges: int) -> None:

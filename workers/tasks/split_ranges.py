@@ -32,12 +32,12 @@ from peg_core.splits.stored_non_edges import StoredNonEdges
 from peg_core.splits.time_ties import require_times_that_differ
 from peg_core.storage.stored_path import remove
 from workers.artifact_ref import ArtifactRef
+from workers.tasks.given_negatives import count_known
 from workers.tasks.given_pairs import Pairs
 from workers.tasks.split import (
     NEGATIVES,
     PARTS,
     SplitRequest,
-    count_known,
     given_negatives,
     join_pairs,
     newest_of,

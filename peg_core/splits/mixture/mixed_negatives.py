@@ -13,9 +13,11 @@ from peg_core.graph.graph_store import GraphStore
 from peg_core.splits.mixture.negative_pools import NegativePools
 from peg_core.splits.negative_sampling import MOST_ROUNDS, Pairs, sample_non_edges
 from peg_core.splits.partners import Partners
+from peg_core.splits.reversed_links import REVERSED_SHARE, has_reverses, one_way
 
 IntArray = npt.NDArray[np.integer[Any]]
 Nodes = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 UNIFORM, CORRUPT, HARD = range(3)
 
@@ -41,7 +43,7 @@ class MixedNegatives:
     """Draws non-links as :class:`NegativeSampler` does, each of a kind by lot.
 
     Args:
-        graph: Whose edges are no negatives.
+        graph: Whose links are no negatives; both ends are of the kinds that a link joins.
         mixture: Shares of the kinds.
         pools: Nodes close to every node; needed for hard ones.
     """
@@ -61,49 +63,50 @@ class MixedNegatives:
         self._partners = Partners.of(graph)
 
     def draw(self, source: IntArray, target: IntArray, *, rng: np.random.Generator) -> Pairs:
-        """As many non-links as links are given, none of them an edge or a loop."""
+        """As many non-links as links are given, none of them a link or a loop.
+
+        Where links have a direction, some are the reverses of links that are given, as
+        :class:`NegativeSampler` draws them.
+        """
+        found = self._mixed(np.asarray(source, np.int64), np.asarray(target, np.int64), rng)
+        if not has_reverses(self.graph):
+            return found[0], found[1]
+        turned = rng.random(len(source)) < REVERSED_SHARE
+        turned &= one_way(self.graph, source, target)
+        return np.where(turned, target, found[0]), np.where(turned, source, found[1])
+
+    def _mixed(self, source: Nodes, target: Nodes, rng: np.random.Generator) -> Nodes:
+        """Pairs of all kinds, [2, num_pairs]."""
         kind = np.searchsorted(self.limits, rng.random(len(source)), side="right")
-        ends = np.stack([np.asarray(source, np.int64), np.asarray(target, np.int64)])
-        if not self._partners.one_kind:
-            ends = np.stack(self._partners.anchored(*ends))
-        replaced = (rng.random(len(source)) < 0.5).astype(np.int64)  # which of the two ends
+        keeps_source = rng.random(len(source)) < 0.5
+        ends = np.stack([source, target])
+        replaced = keeps_source.astype(np.int64)  # which of the two ends
         waiting = np.flatnonzero(kind != UNIFORM)
         found = ends.copy()
         for _ in range(MOST_ROUNDS):
             kept = ends[1 - replaced[waiting], waiting]
-            found[replaced[waiting], waiting] = self._others(
-                kind[waiting], kept, replaced[waiting], rng
-            )
+            others = self._others(kind[waiting], kept, keeps_source[waiting], rng)
+            found[replaced[waiting], waiting] = others
             first, second = found[:, waiting]
-            waiting = waiting[(first == second) | self.graph.contains(first, second)]
+            waiting = waiting[(first == second) | self.graph.contains_link(first, second)]
             if not len(waiting):
                 break
         left = np.concatenate([np.flatnonzero(kind == UNIFORM), waiting])
         found[:, left] = sample_non_edges(self.graph, len(left), rng=rng)
-        return found[0], found[1]
+        return found
 
-    def _others(self, kind: IntArray, kept: Nodes, side: Nodes, rng: np.random.Generator) -> Nodes:
-        """A node in the place of each end that goes, [num_pairs]."""
-        others = self._any(side, rng)
+    def _others(
+        self, kind: IntArray, kept: Nodes, keeps_source: Mask, rng: np.random.Generator
+    ) -> Nodes:
+        """A node in the place of each end that goes, of the kind that may stand there."""
+        first, last = self._partners.partner_ranges(keeps_source)
+        others: Nodes = rng.integers(first, last)
         hard = np.flatnonzero(kind == HARD)
         if len(hard):
             drawn = self._close(kept[hard], rng)
-            there = (drawn >= 0) & self._fits(drawn, side[hard])
-            others[hard[there]] = drawn[there]
+            fits = (drawn >= first[hard]) & (drawn < last[hard])
+            others[hard[fits]] = drawn[fits]
         return others
-
-    def _any(self, side: Nodes, rng: np.random.Generator) -> Nodes:
-        """Any node that may stand at this end."""
-        p = self._partners
-        low = np.where(side == 0, p.first_anchor, p.first)
-        high = np.where(side == 0, p.last_anchor, p.last)
-        return rng.integers(low, high)
-
-    def _fits(self, nodes: Nodes, side: Nodes) -> npt.NDArray[np.bool_]:
-        """Whether nodes may stand at this end."""
-        p = self._partners
-        anchor = (nodes >= p.first_anchor) & (nodes < p.last_anchor)
-        return np.where(side == 0, anchor, (nodes >= p.first) & (nodes < p.last))
 
     def _close(self, kept: Nodes, rng: np.random.Generator) -> Nodes:
         """A node close to each, by a heuristic drawn by lot; below 0 where it knows none."""

@@ -8,6 +8,7 @@ import pytest
 from peg_core.artifacts.evaluation import TEST_PAIRS, MethodScores
 from peg_core.errors import InputError
 from peg_core.graph.graph_store import GraphStore
+from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.metrics.bootstrap import Bootstrap
 from peg_core.splits.held_out_pairs import HeldOutPairs
@@ -118,7 +119,7 @@ def ranked(folder, request, column, subset=None):
     table = SplitStore(folder / "split").held_out_file("test")
     method = MethodRequest(
         graph,
-        ArtifactRef.of_folder(folder, NodeIds),
+        ArtifactRef.of_folder(folder, GraphIds),
         COLUMNS,
         ArtifactRef.of_folder(folder / "scores", MethodScores),
         heuristics=("common_neighbours", "adamic_adar", "resource_allocation"),

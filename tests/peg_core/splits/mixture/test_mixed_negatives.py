@@ -11,6 +11,8 @@ from peg_core.splits.entry_chunk import find_entries
 from peg_core.splits.mixture.mixed_negatives import MixedNegatives, Mixture
 from peg_core.splits.mixture.negative_pools import NegativePools
 from peg_core.splits.negative_sampling import NegativeSampler
+from peg_core.splits.partners import Partners
+from tests.fixtures.relational_graphs import SHAPES, listed_graph
 
 
 @pytest.fixture(scope="module")
@@ -102,3 +104,23 @@ def test_neighbours_of_neighbours_alone_teach_that_common_neighbours_speak_again
     mixed = share(*MixedNegatives(graph, mixture, pools).draw(source, target, rng=rng))
     assert two_steps > 0.8  # but for those whose common neighbour the batch took away
     assert mixed < links < two_steps / 2
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_pairs_are_of_the_kinds_that_a_link_joins(shape):
+    graph = listed_graph(shape, num_nodes=60, num_links=200, seed=2).graph
+    pools = NegativePools.of(graph, NodeFeatures("degree"), seed=0)
+    partners = Partners.of(graph)
+    rng = np.random.default_rng(0)
+    links = [np.asarray(end) for end in partners.all_pairs()]
+    chosen = graph.contains_link(*links)
+    links = [np.tile(end[chosen], 10) for end in links]
+    for mixture in (Mixture(corrupt=1), Mixture(hard=1), Mixture(1, 1, 1)):
+        source, target = MixedNegatives(graph, mixture, pools).draw(*links, rng=rng)
+        assert not graph.contains_link(source, target).any()
+        assert (source != target).all()
+        possible = set(zip(*(end.tolist() for end in partners.all_pairs()), strict=True))
+        found = set(zip(source.tolist(), target.tolist(), strict=True))
+        if partners.both_ways:
+            found = {tuple(sorted(pair)) for pair in found}
+        assert found <= possible
