@@ -5,7 +5,8 @@
     python benchmarks/score.py --billion                        # memory of all processes, too
 
 Graph: R-MAT, heavy-tailed; embeddings and positions of 128 float32 each; uniformly random
-pairs. The linear head reads two inner products, the structural one also the neighbourhoods.
+pairs. The linear head reads two inner products, the structural one also the neighbourhoods, that
+with branches one inner product and the neighbourhoods.
 Peers: (a) index_select of both sides, multiply, sum, head, pyarrow write; (b) a kernel that
 only gathers the same rows and sums them, in memory: what the machine's memory gives. Rates
 are pairs per second of wall time, every measurement in a process of its own.
@@ -53,7 +54,11 @@ from workers.shard import Shard
 from workers.task_map import TaskMap
 
 DIMENSIONS = 128
-HEADS = {"linear": "faithful", "structural": "best"}
+HEADS: dict[str, dict[str, Any]] = {
+    "linear": {"preset": "faithful"},
+    "structural": {"preset": "best"},
+    "branches": {"preset": "best", "head": "branches"},
+}
 # The structural head on the same edges, each with a direction.
 DIRECTED = "directed"
 FILE_ROWS = 25_000_000
@@ -80,9 +85,10 @@ def prepare(folder: Path, nodes: int) -> None:
     embeddings = Embeddings(folder)
     np.save(embeddings.layer_file(1), rng.standard_normal((nodes, DIMENSIONS), dtype=np.float32))
     embeddings.write_components(connected_components(graph)[1])
-    for head, preset in HEADS.items():
+    for head, settings in HEADS.items():
         torch.manual_seed(0)
-        TrainedModel(folder / head).save(PEG(ModelSpec("peg", preset, 2, 1, DIMENSIONS)))
+        spec = ModelSpec("peg", in_channels=2, num_encodings=1, hidden=DIMENSIONS, **settings)
+        TrainedModel(folder / head).save(PEG(spec))
     spec = ModelSpec("peg", "best", 2, 1, DIMENSIONS, relation_columns=2, directed=True)
     TrainedModel(folder / DIRECTED).save(PEG(spec))
     point_edges(graph).save(folder / f"{DIRECTED}-graph")

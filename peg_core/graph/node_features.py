@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 
 from peg_core.atomic_file import write_json
 from peg_core.errors import ArtifactMismatch
@@ -31,6 +33,10 @@ FEATURE_KINDS = (
 TABLE_KINDS = ("node", "one_hot", "random", "node+positional")
 POSITIONAL_KINDS = ("positional", "node+positional")
 DEGREE_WIDTH = 2
+# A table of which more is not zero is read as it is.
+MOST_FILLED = 0.1
+# Values that are looked at together for zeros.
+CHUNK_VALUES = 2**24
 
 Positions = Sequence[npt.NDArray[np.floating[Any]]]
 Block = npt.NDArray[np.float32]
@@ -50,6 +56,20 @@ class NodeFeatures:
     kind: str = "degree"
     table: Block | None = None
     learned_width: int = 0
+
+    @cached_property
+    def sparse(self) -> scipy.sparse.csr_array | None:
+        """The table without its zeros, in memory; None where it has few of them, or is none."""
+        if self.table is None or self.kind in POSITIONAL_KINDS:
+            return None
+        chunks, entries = [], 0
+        rows = max(1, CHUNK_VALUES // max(1, self.table.shape[1]))
+        for first in range(0, len(self.table), rows):
+            chunks.append(scipy.sparse.csr_array(self.table[first : first + rows]))
+            entries += chunks[-1].nnz
+            if entries > MOST_FILLED * self.table.size:
+                return None
+        return scipy.sparse.csr_array(scipy.sparse.vstack(chunks, format="csr"))
 
     def width(self, positions: Positions) -> int:
         """Columns that a model reads, with the positions of any view of the graph."""

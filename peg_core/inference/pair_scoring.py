@@ -12,7 +12,9 @@ import torch
 
 from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph.graph_store import GraphStore
+from peg_core.inference.folded_branches import FoldedBranches, fold_branches
 from peg_core.inference.folded_head import FoldedHead, fold_head
+from peg_core.kernels.branch_kernel import branch_logits
 from peg_core.kernels.directed_pair_kernel import directed_logits
 from peg_core.kernels.hidden_layer import pack_columns, pack_values
 from peg_core.kernels.node_rows import frozen_rows
@@ -75,7 +77,7 @@ class PairScorer:
         source = self._checked(source)
         target = self._checked(target)
         out = np.empty(len(source), dtype=np.float32)
-        if self._head is None:
+        if self._head is None and self._branches is None:
             for start in range(0, len(source), chunk):
                 part = slice(start, start + chunk)
                 out[part] = self._decode(source[part], target[part])
@@ -93,8 +95,14 @@ class PairScorer:
         head = fold_head(self.model.head, hidden=hidden, num_encodings=len(self.positions))
         return head.with_hidden_layer() if head is not None and head.directed else head
 
+    @cached_property
+    def _branches(self) -> FoldedBranches | None:
+        return fold_branches(self.model.head)
+
     @property
     def _kernel(self) -> Any:
+        if self._branches is not None:
+            return branch_logits
         assert self._head is not None
         if self._head.directed:
             return directed_logits
@@ -103,9 +111,15 @@ class PairScorer:
     @cached_property
     def _arguments(self) -> tuple[Any, ...]:
         """What the kernel reads beside the pairs."""
+        graph: Any = (self.graph.indptr, self.graph.indices, self.components)
+        positions = tuple(frozen_rows(np.asarray(z, dtype=np.float32)) for z in self.positions)
+        folded = self._branches
+        if folded is not None:
+            rows, graph = _kernel_rows(self.embeddings), tuple(map(frozen_rows, graph))
+            sizes = (folded.width, folded.epsilon, folded.offset)
+            return (rows, positions, graph, folded.branches, *sizes)
         head = self._head
         assert head is not None
-        graph: Any = (self.graph.indptr, self.graph.indices, self.components)
         if head.directed:
             graph = (*graph, self.graph.codes, self.graph.directed_degrees)
         graph = tuple(map(frozen_rows, graph))
@@ -117,7 +131,7 @@ class PairScorer:
             weights = (pack_columns(head.inner), pack_values(head.bias), pack_values(head.outer))
         return (
             _kernel_rows(self.embeddings),
-            tuple(frozen_rows(np.asarray(z, dtype=np.float32)) for z in self.positions),
+            positions,
             graph,
             reads,
             weights,

@@ -71,8 +71,36 @@ def add_hidden_block(  # the arguments are numba types
     return signature, generate
 
 
+@intrinsic  # type: ignore[untyped-decorator, unused-ignore]
+def add_squared_block(  # the arguments are numba types
+    typing_context: Any,  # noqa: ARG001
+    tile: Any,
+    first_pair: Any,  # noqa: ARG001
+    num_inputs: Any,  # noqa: ARG001
+    inner: Any,
+    bias: Any,
+    outer: Any,
+    block: Any,  # noqa: ARG001
+    sums: Any,
+    squares: Any,
+) -> tuple[Any, Callable[..., Any]]:
+    """As :func:`add_hidden_block`, and ``squares[pair] += (tile[pair] inner + bias)^2``.
+
+    Shapes: squares [pairs, 8], whose eight numbers together are the sum over all columns.
+    """
+    signature = types.void(
+        tile, types.int64, types.int64, inner, bias, outer, types.int64, sums, squares
+    )  # fmt: skip
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _BlockWriter(context, builder, signature, arguments).write()
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
 class _BlockWriter:
-    """Writes the LLVM instructions of one block."""
+    """Writes the LLVM instructions of one block; of one with squares where there is room."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any) -> None:
         self.builder = builder
@@ -85,6 +113,7 @@ class _BlockWriter:
 
         self.tile, self.inner, self.bias = data(0), data(3), data(4)
         self.outer, self.sums = data(5), data(7)
+        self.squares = data(8) if len(arguments) > 8 else None
         self.first_pair, self.num_inputs, self.block = arguments[1], arguments[2], arguments[6]
 
     def write(self) -> None:
@@ -97,12 +126,17 @@ class _BlockWriter:
         for pair in range(PAIRS):
             row = builder.mul(self._pair(pair), self._number(LANES))
             logit = self._load(self.sums, row, 0)
+            square = None if self.squares is None else self._load(self.squares, row, 0)
             for number in range(VECTORS):
                 hidden = builder.fadd(totals[pair * VECTORS + number], biases[number])
+                if square is not None:
+                    square = self._add_product(square, hidden, hidden)
                 positive = builder.fcmp_ordered(">", hidden, zero)
                 logit = self._add_product(logit, builder.select(positive, hidden, zero),
                                           outers[number])  # fmt: skip
             builder.store(logit, self._pointer(self.sums, row, 0), align=4)
+            if square is not None:
+                builder.store(square, self._pointer(self.squares, row, 0), align=4)
 
     def _sum_inputs(self) -> list[Any]:
         """The products of six rows of the tile and 16 columns of the weights."""

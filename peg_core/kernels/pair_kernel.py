@@ -105,7 +105,7 @@ def hidden_logits(
         stop = start + count
         _fill_rows(embeddings, positions, reads[0], source[start:stop], target[start:stop], tile)
         if reads[1]:
-            _fill_structure(graph, source[start:stop], target[start:stop], tile)
+            fill_structure(graph, source[start:stop], target[start:stop], tile)
         sums[:] = 0
         for block in range(inner.shape[0]):
             # rows beyond the last pair hold what an earlier tile left: their sums are not read
@@ -141,7 +141,7 @@ def _fill_rows(
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST)
-def _fill_structure(
+def fill_structure(
     graph: tuple[Array, Array, Array], source: Array, target: Array, tile: FloatArray
 ) -> None:
     """What the neighbourhoods of some pairs have in common."""

@@ -85,6 +85,27 @@ class MessageGraph:
             num_sources,
         )
 
+    def kept(self, keep: npt.NDArray[np.bool_], graph: GraphStore, rule: EdgeRule) -> MessageGraph:
+        """Some edges of a whole graph, weighed by the degrees that they leave.
+
+        Args:
+            keep: [num_edges], the same for both directions of an edge.
+            graph: What they leave.
+            rule: How edges are weighed.
+        """
+        degrees, indices = graph.weighted_degrees, np.asarray(graph.indices)
+        target = np.repeat(np.arange(graph.num_nodes), graph.degrees)
+        weights = rule.edge_weights(graph.weights, degrees[target], degrees[indices])
+        chosen = torch.from_numpy(keep)
+        return replace(
+            self,
+            indptr=torch.from_numpy(np.asarray(graph.indptr, dtype=np.int64)),
+            sources=self.sources[chosen],
+            weights=torch.from_numpy(weights),
+            measures=self.measures[chosen],
+            loop_weights=torch.from_numpy(rule.loop_weights(degrees)),
+        )
+
     def to(self, device: torch.device) -> MessageGraph:
         """The same on a device; itself where it is there already."""
         if self.indptr.device == device:

@@ -12,5 +12,6 @@ def placed(values: Tensor, device: torch.device) -> Tensor:
     A GPU fetches pinned memory by itself while this process goes on. Other memory may be
     written or freed before it was fetched, so that copy is waited for.
     """
-    fetched = device.type == "cuda" and values.device.type == "cpu" and values.is_pinned()
+    whole = values.layout == torch.strided and values.device.type == "cpu"
+    fetched = device.type == "cuda" and whole and values.is_pinned()
     return values.to(device, non_blocking=fetched)

@@ -2,13 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class LinkRanks:
+    """Where every link stands among its own non-links; the best rank is 1.
+
+    Args:
+        above: [num_links] non-links that score higher.
+        not_below: [num_links] non-links that score higher or the same.
+    """
+
+    above: npt.NDArray[np.int64]
+    not_below: npt.NDArray[np.int64]
+
+    @property
+    def optimistic(self) -> npt.NDArray[np.float64]:
+        """Ranks with ties in favour of the link."""
+        return (1 + self.above).astype(np.float64)
+
+    @property
+    def pessimistic(self) -> npt.NDArray[np.float64]:
+        """Ranks with ties against it."""
+        return (1 + self.not_below).astype(np.float64)
+
+    @property
+    def mean(self) -> npt.NDArray[np.float64]:
+        """The mean of the two, as OGB and HeaRT rank."""
+        return (self.optimistic + self.pessimistic) / 2
+
+    @classmethod
+    def of_lists(
+        cls, positive: FloatArray, chunks: Iterable[tuple[FloatArray, npt.NDArray[np.int64]]]
+    ) -> Self:
+        """Ranks among lists of any length, whose scores come some at a time.
+
+        Args:
+            positive: [num_links] scores.
+            chunks: Scores of non-links, and the link that each belongs to.
+        """
+        above, not_below = np.zeros((2, len(positive)), dtype=np.int64)
+        for negative, link in chunks:
+            own = positive[link]
+            above += np.bincount(link[negative > own], minlength=len(positive))
+            not_below += np.bincount(link[negative >= own], minlength=len(positive))
+        return cls(above, not_below)
 
 
 def link_ranks(positive: FloatArray, negative: FloatArray) -> npt.NDArray[np.float64]:

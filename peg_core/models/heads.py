@@ -167,9 +167,55 @@ class MLPHead(Head):
         return (self.network(inputs) + self.straight(inputs)).squeeze(-1)
 
 
+class BranchHead(Head):
+    """Hadamard product and structure, each in a branch of its own; a linear map of their sum.
+
+    A branch is a linear map, scaled to the same spread for every pair, then rectified: neither can
+    drown the other, whatever the scale of its inputs. The scaling has no shift of its own, so that
+    it can be taken out of the rectifier: kernels need two sums a branch.
+    """
+
+    reads_structure = True
+    reads_geometry: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        hidden: int,
+        num_encodings: int,
+        *,
+        dropout: float,
+        width: int,
+        directed: bool = False,
+    ) -> None:
+        super().__init__(hidden, num_encodings, dropout=dropout, width=width, directed=directed)
+        inputs = [num_products(hidden, directed=directed), num_structural(directed=directed)]
+        if self.reads_geometry:
+            inputs.append(NUM_GEOMETRIC * num_encodings)
+        self.branches = nn.ModuleList(
+            nn.Sequential(nn.Linear(count, width), nn.LayerNorm(width, bias=False), nn.ReLU())
+            for count in inputs
+        )
+        self.dropout = nn.Dropout(dropout)
+        self.last = nn.Linear(width, 1)
+
+    def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
+        parts = [self.products(first, second), structure, geometry]
+        read = zip(self.branches, parts, strict=False)
+        total = torch.stack([branch(part) for branch, part in read]).sum(0)
+        return self.last(self.dropout(total)).squeeze(-1)
+
+
+class PlacedBranchHead(BranchHead):
+    """The same with a third branch, for the geometry."""
+
+    reads_geometry = True
+
+
 HEADS: dict[str, type[Head]] = {
     "inner_product": LinearHead,
     "cosine": CosineHead,
     "mlp": MLPHead,
     "structural": StructuralHead,
+    "branches": BranchHead,
+    "placed_branches": PlacedBranchHead,
 }

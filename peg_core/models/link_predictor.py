@@ -18,7 +18,8 @@ State = Tensor | tuple[Tensor, Tensor]
 
 # Of the input, between layers, in the head. Few inputs of the head carry much: dropping half
 # of them cost half a point of AUC.
-PRESET_DROPOUT = (0.3, 0.5, 0.1)
+PRESET_DROPOUT = {"best": (0.3, 0.5, 0.1), "faithful": (0.0, 0.0, 0.0), "ranking": (0.6, 0.3, 0.0)}
+PRESET_HEAD = {"best": "structural", "faithful": "inner_product", "ranking": "branches"}
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class ModelSpec:
 
     Args:
         kind: A name of ``MODELS``.
-        preset: "best" or "faithful".
+        preset: "best", "faithful" or "ranking".
         in_channels: Columns of the features.
         num_encodings: Positions per node, each measured on its own.
         hidden: Width of a layer.
@@ -69,21 +70,24 @@ class LinkPredictor(nn.Module):
 
     Subclasses fill ``layers`` and say what they ask of an edge; ``version`` goes up
     whenever training the same data gives another model; ``reads_positions`` says whether
-    the first state needs them, ``table_deviation`` how far learned features lie apart at first.
+    the first state needs them, ``table_deviation`` how far learned features lie apart at first,
+    ``maps_features`` whether the first state is made of the features by weights, and
+    ``reads_sparse_rows`` whether those may come without their zeros.
     """
 
     version: ClassVar[int] = 6
     reads_positions: ClassVar[bool] = False
     table_deviation: ClassVar[float | None] = None
+    maps_features: ClassVar[bool] = False
+    reads_sparse_rows: ClassVar[bool] = False
     rule: EdgeRule
     layers: nn.ModuleList
 
     def __init__(self, spec: ModelSpec) -> None:
         super().__init__()
         self.spec = spec
-        best = spec.preset == "best"
         name = self.preset_head(spec) if spec.head == "preset" else spec.head
-        shares = PRESET_DROPOUT if best else (0.0, 0.0, 0.0)
+        shares = PRESET_DROPOUT[spec.preset]
         if spec.dropout is not None:
             shares = (0.0, spec.dropout, spec.dropout)
         self.input_dropout, self.dropout, head_dropout = shares
@@ -108,7 +112,7 @@ class LinkPredictor(nn.Module):
     @staticmethod
     def preset_head(spec: ModelSpec) -> str:
         """The head of a preset, a name of ``HEADS``."""
-        return "structural" if spec.preset == "best" else "inner_product"
+        return PRESET_HEAD[spec.preset]
 
     def first_state(
         self, x: Tensor, positions: Sequence[Tensor], nodes: Tensor | None = None
@@ -180,6 +184,6 @@ class LinkPredictor(nn.Module):
 
 def preset_rule(spec: ModelSpec, normalisation: str = "symmetric") -> EdgeRule:
     """Distances by default, their squares in the authors' code."""
-    preset = "distance" if spec.preset == "best" else "squared"
+    preset = "squared" if spec.preset == "faithful" else "distance"
     measure = preset if spec.gate == "preset" else spec.gate
     return EdgeRule(measure, normalisation)  # type: ignore[arg-type]

@@ -17,9 +17,11 @@ from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import NodeFeatures, input_features
 from peg_core.kernels.pair_structure import NUM_STRUCTURAL
 from peg_core.layers.message_graph import MessageGraph, Positions
+from peg_core.layers.sparse_linear import sparse_tensor
 from peg_core.models.link_predictor import LinkPredictor
 from peg_core.models.pair_geometry import pair_geometry
 from peg_core.models.structural_features import training_structure
+from peg_core.splits.entry_chunk import find_entries
 from peg_core.training.link_schedule import Supervision
 from peg_core.training.training_step import TrainingStep
 
@@ -68,9 +70,16 @@ class GraphView:
     def node_inputs(
         self, nodes: npt.NDArray[np.int64] | None = None
     ) -> tuple[Tensor, Sequence[Tensor]]:
-        """Features and, where the model reads them, positions of some or all nodes."""
+        """Features and, where the model reads them, positions of some or all nodes.
+
+        Features that are mostly zeros come in compressed rows where the model reads them so.
+        """
         chosen = slice(None) if nodes is None else nodes
-        x = torch.from_numpy(input_features(self.features, self.graph, self.positions, chosen))
+        sparse = self.features.sparse if self.model.reads_sparse_rows else None
+        if sparse is not None:
+            x = sparse_tensor(sparse if nodes is None else sparse[nodes])
+        else:
+            x = torch.from_numpy(input_features(self.features, self.graph, self.positions, chosen))
         positions = self.positions if self.model.reads_positions else []
         return x, [_rows(z, chosen) for z in positions]
 
@@ -91,6 +100,26 @@ class FullView(GraphView):
         """What a model reads of all nodes, made once."""
         messages = MessageGraph.of_graph(self.graph, self.positions, self.model.rule)
         return Whole(*self.node_inputs(), messages)
+
+    def without(self, source: IntArray, target: IntArray) -> FullView:
+        """The same view less some links: in messages, degrees, counts and components.
+
+        Positions stay as they are: those of the graph with the links.
+        """
+        keep = np.ones(len(self.graph.indices), dtype=bool)
+        for ends in ((source, target), (target, source)):
+            keep[find_entries(self.graph, *ends)] = False
+        graph = self.graph.filter_entries(keep)
+        components = self.components
+        if self.model.head.reads_structure:
+            components = connected_components(graph)[1]
+        view = FullView(graph, self.positions, self.features, components, self.model)
+        x, positions, messages = self.whole
+        if self.features.kind == "degree":
+            x, _ = view.node_inputs()
+        # a cached property is a plain attribute once it has a value
+        view.__dict__["whole"] = Whole(x, positions, messages.kept(keep, graph, self.model.rule))
+        return view
 
     def step(self, supervision: Supervision, whole: Whole | None = None) -> TrainingStep:
         """The whole graph and the pairs of a step.

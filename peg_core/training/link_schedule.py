@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from peg_core.random_streams import random_stream, stream_seed
 from peg_core.shuffled_range import ShuffledRange
+from peg_core.splits.mixture.mixed_negatives import MixedNegatives
 from peg_core.splits.negative_sampling import NegativeSampler
 from peg_core.splits.split_store import NO_FOLD, SplitStore
 
@@ -96,7 +97,7 @@ class LinkSchedule:
         seed: Of order and negatives.
         share: Of this process.
         batch_size: Links of a step over all processes; None: a fold at once.
-        negatives: How non-links are drawn, see :class:`NegativeSampler`.
+        negatives: How non-links are drawn, see :class:`NegativeSampler`; or what draws them.
         negatives_per_link: Non-links of a step for each of its links.
     """
 
@@ -108,7 +109,7 @@ class LinkSchedule:
         seed: int,
         share: Share | None = None,
         batch_size: int | None = None,
-        negatives: str = "uniform",
+        negatives: str | MixedNegatives = "uniform",
         negatives_per_link: int = 1,
     ) -> None:
         self.graph = split.train_graph()
@@ -117,7 +118,9 @@ class LinkSchedule:
         self.starts = starts if folds > 1 else starts[[0, -1]]
         self.folds, self.seed, self.batch_size = folds, seed, batch_size
         self.share = share or Share()
-        self.negatives = NegativeSampler(self.graph, negatives)
+        self.negatives = (
+            NegativeSampler(self.graph, negatives) if isinstance(negatives, str) else negatives
+        )
         self.negatives_per_link = negatives_per_link
 
     def batches(self, epoch: int) -> list[Batch]:

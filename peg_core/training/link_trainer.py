@@ -6,11 +6,15 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
+from peg_core.errors import PegError
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.inference.partner_ranking import PartnerRanking
+from peg_core.metrics.per_link_ranking import LinkRanks, rank_values
 from peg_core.metrics.ranking import ranking_metrics
 from peg_core.metrics.recommendation import Relevant, node_metrics
 from peg_core.models.link_predictor import LinkPredictor
@@ -34,6 +38,8 @@ __all__ = ["LinkTrainer", "PairLogits"]
 
 # Validations of a training that together may score as many pairs as one ranking of test links.
 VALIDATIONS = 16
+# Begins the names of metrics of links among non-links of their own.
+PER_LINK = "link_"
 
 
 class LinkTrainer:
@@ -117,8 +123,25 @@ class LinkTrainer:
         else:
             mine = self.source.logits(model, self.valid, share, self.device)
         scores = all_scores(mine, len(self.valid.label), share)
-        hits = [int(self.metric.removeprefix("hits@"))] if "hits@" in self.metric else []
+        if self.metric.startswith(PER_LINK):
+            found |= self._link_metric(scores)
+        of_all = self.metric.startswith("hits@")
+        hits = [int(self.metric.removeprefix("hits@"))] if of_all else []
         return ranking_metrics(*self.valid.by_label(scores), hits=hits) | found
+
+    def _link_metric(self, scores: npt.NDArray[np.float32]) -> dict[str, float]:
+        """Of links among the non-links of their own, ties at the mean rank."""
+        links, others = self.valid.label == 1, self.valid.label == 0
+        if self.valid.link is None:
+            raise PegError(
+                f"`train.metric: {self.metric}` ranks links among non-links of their own, the "
+                "validation pairs have none; set `split.negatives_link` and "
+                "`split.valid_negatives`, or another metric"
+            )
+        ranks = LinkRanks.of_lists(scores[links], [(scores[others], self.valid.link[others])])
+        name = self.metric.removeprefix(PER_LINK)
+        hits = [int(name.removeprefix("hits@"))] if name.startswith("hits@") else []
+        return {self.metric: float(rank_values(ranks.mean, hits=hits)[name].mean())}
 
     def _partner_metric(self, scorer: PairScorer) -> float:
         """Recall or NDCG among all partners but known ones, of nodes with validation links."""

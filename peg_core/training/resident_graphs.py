@@ -56,8 +56,17 @@ class ResidentGraphs:
         if self._table is None:
             return False
         here, there = self._table
-        return here.data_ptr() == x.data_ptr() and here.shape == x.shape and there.device == device
+        return (
+            _values(here).data_ptr() == _values(x).data_ptr()
+            and here.shape == x.shape
+            and there.device == device
+        )
 
 
 def _bytes(tensors: Sequence[Tensor]) -> int:
-    return sum(values.numel() * values.element_size() for values in tensors)
+    return sum(_values(one).numel() * one.element_size() for one in tensors)
+
+
+def _values(tensor: Tensor) -> Tensor:
+    """What is stored of a tensor; of one in compressed rows the entries alone."""
+    return tensor.values() if tensor.layout == torch.sparse_csr else tensor

@@ -9,16 +9,20 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from peg_core.models.link_predictor import ModelSpec
+from peg_core.splits.mixture.mixed_negatives import Mixture
 
-Preset = Literal["best", "faithful"]
-Head = Literal["preset", "inner_product", "cosine", "mlp", "structural"]
+Preset = Literal["best", "faithful", "ranking"]
+Head = Literal[
+    "preset", "inner_product", "cosine", "mlp", "structural", "branches", "placed_branches"
+]
 Gate = Literal["preset", "distance", "squared", "inner"]
 Schedule = Literal["constant", "linear"]
 Objective = Literal["bce", "auc", "auc_squared", "bpr", "softmax"]
-Batching = Literal["auto", "full", "sampled"]
+Batching = Literal["auto", "full", "sampled", "masked"]
 Sampler = Literal["numba", "pyg"]
 Negatives = Literal["uniform", "degree", "hard"]
 
+NEGATIVES: Negatives = "uniform"
 # `auto` embeds the whole graph in every step up to this many edges.
 MOST_FULL_EDGES = 1_000_000
 
@@ -93,11 +97,11 @@ class Sampling:
 
     Args:
         batching: "full": the whole graph; "sampled": neighbourhoods of a batch of links;
-            "auto": by the size of the graph.
-        batch_size: Links of a sampled step, all workers.
+            "masked": the whole graph less the links of a batch; "auto": by the size of the graph.
+        batch_size: Links of a sampled or masked step, all workers.
         fan_outs: Neighbours per hop from a link, one number per layer; None: 15, then 10.
         sampler: "numba", or "pyg" for the compiled kernel of pyg-lib or torch-sparse.
-        negatives: How non-links to learn from are drawn: uniform, degree or hard.
+        negatives: How non-links to learn from are drawn: uniform, degree, hard, or a mixture.
         negatives_per_link: How many of them there are beside every link.
     """
 
@@ -105,7 +109,7 @@ class Sampling:
     batch_size: int = 8192
     fan_outs: tuple[int, ...] | None = None
     sampler: Sampler = "numba"
-    negatives: Negatives = "uniform"
+    negatives: Negatives | Mixture = NEGATIVES
     negatives_per_link: int = 1
 
     def hops(self, layers: int) -> tuple[int, ...]:

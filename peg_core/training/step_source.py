@@ -106,6 +106,29 @@ class FullGraphSource(StepSource):
         return _scorer(model, view, embeddings)
 
 
+class MaskedSource(FullGraphSource):
+    """Every step embeds the whole graph less its own batch of links, all workers' shares of it.
+
+    The links are missing in messages, degrees, counts and components: what the head learns from a
+    known link looks like a link that is not yet known. With folds, the graph lacks the whole fold
+    and so the batch. Without, the encoding is that of the graph with its links.
+    """
+
+    def steps(
+        self, epoch: int, *, start: int = 0, device: torch.device = CPU
+    ) -> Generator[TrainingStep]:
+        def prepare(turn: Turn) -> TrainingStep:
+            view = self.view_of(turn.fold)
+            if turn.fold == NO_FOLD:
+                links = self.schedule.links(turn.epoch, turn.batch)
+                view = view.without(self.schedule.source[links], self.schedule.target[links])
+            return view.step(self.schedule.pairs(turn))
+
+        threads = 0 if device.type == "cpu" else 1
+        turns = self.schedule.turns(epoch, start=start)
+        yield from prepare_ahead(prepare, turns, threads=threads, device=device)
+
+
 class SampledSource(StepSource):
     """Every step embeds a sample around its pairs; samples are drawn ahead, in threads.
 

@@ -80,4 +80,5 @@ class TrainingStep:
 
 
 def _pinned(values: Tensor) -> Tensor:
-    return values.pin_memory() if values.device.type == "cpu" else values
+    is_copied = values.device.type == "cpu" and values.layout == torch.strided
+    return values.pin_memory() if is_copied else values

@@ -12,6 +12,7 @@ from pipeline.config.field_types import (
     LATER,
     MOST,
     Auto,
+    Column,
     Location,
     OrAuto,
     Ratio,
@@ -75,6 +76,17 @@ class SplitConfig(Section):
     test_negatives: Location | None = Field(
         None, description="Parquet file of non-links to test with; none: drawn at random."
     )
+    negatives_link: Annotated[Column | None, LATER] = Field(
+        None,
+        description="Column of given non-links with the link that each belongs to: the number of "
+        "its row in `valid_edges` or `test_edges`. Links are then ranked among their own "
+        "non-links. none: every link is ranked among all.",
+    )
+    on_known_negatives: Annotated[Literal["keep", "drop", "error"], LATER] = Field(
+        "error",
+        description="Given non-links that are links of the graph: the run stops; or they are left "
+        "out, or kept as published figures do, and counted.",
+    )
     seed: Seed = Field(0, description="Seed of the split.")
     leave_out: Annotated[float, LATER] = Field(
         0.0,
@@ -105,10 +117,24 @@ class SplitConfig(Section):
                 f"`test_edges` and `valid_edges` are both {shorten(self.test_edges)}; links that "
                 "choose the model must not test it: give two files without a link in common"
             )
+        self._check_negatives()
         if self.valid + self.test >= 1:
             raise ValueError("`valid` and `test` together must leave edges to train on")
         self._check_time()
         return self
+
+    def _check_negatives(self) -> None:
+        """Refuse what has a meaning for given non-links alone."""
+        given = self.valid_negatives or self.test_negatives
+        if self.on_known_negatives != "error" and not given:
+            raise ValueError(
+                "`on_known_negatives` needs `valid_negatives` or `test_negatives`; leave it out"
+            )
+        if self.negatives_link and not (given and self.by == "files"):
+            raise ValueError(
+                "`negatives_link` needs non-links in `valid_negatives` or `test_negatives`, and "
+                "`by: files`, whose rows it counts"
+            )
 
     def _check_time(self) -> None:
         """Refuse what has a meaning for a split by time alone."""

@@ -143,31 +143,6 @@ class OrAuto:
         return {"anyOf": [handler(schema), {"const": "auto", "type": "string"}]}
 
 
-Bytes = Annotated[int, BeforeValidator(as_bytes), Field(gt=0, le=10**15)]
-Ratio = Annotated[float, Field(gt=0, lt=1)]
-Count = Annotated[int, Field(ge=1, le=MOST)]
-# `auto` is chosen by the size of the graph: pipeline/run/sizing/automatic.py.
-AutoCount = Annotated[int | Auto, OrAuto(Count)]
-AutoCountOrNone = Annotated[int | Auto | None, OrAuto(Count | None)]
-Width = Annotated[int, Field(ge=1, le=65_536)]
-Seed = Annotated[int, Field(ge=0, le=2**63)]
-Location = Annotated[str, AfterValidator(as_location), Field(json_schema_extra={"minLength": 1})]
-Column = Annotated[str, AfterValidator(as_column), Field(json_schema_extra={"minLength": 1})]
-Text = Annotated[str, AfterValidator(as_text), Field(json_schema_extra={"minLength": 1})]
-Workers = Annotated[int, Field(ge=1, le=MOST_WORKERS)]
-TrainWorkers = Annotated[Workers | tuple[Workers, Workers], WrapValidator(as_workers)]
-Protocols = Annotated[
-    list[Literal["random", "given", "heart", "recommend"]],
-    BeforeValidator(as_list, json_schema_input_type=str | list[str]),
-]
-Names = Annotated[list[Column], BeforeValidator(as_list, json_schema_input_type=str | list[str])]
-
-
-def null_as_text(value: object) -> object:
-    """The word ``null`` without quotes is YAML's null; here it is one of the choices."""
-    return "null" if value is None else value
-
-
 class Later:
     """Marks a key that came after artifacts had been made without it: ``Annotated[int, LATER]``.
 
@@ -214,3 +189,71 @@ class Section(BaseModel):
             if key in found and later and later.left_out(value, field.get_default()):
                 del found[key]
         return found
+
+
+class OrWords:
+    """Marks a key that is one of some words, or a section: ``Annotated[Words | S, OrWords(S, w)]``.
+
+    Args:
+        kind: The section.
+        words: The words.
+        example: How a section is written.
+    """
+
+    def __init__(self, kind: type[Section], words: Collection[str], *, example: str) -> None:
+        self._kind, self._words, self._example = kind, words, example
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        del source
+
+        def check(value: Any, section: ValidatorFunctionWrapHandler) -> Any:
+            if isinstance(value, str) and value in self._words:
+                return value
+            if isinstance(value, dict | self._kind):
+                return section(value)
+            words = ", ".join(self._words)
+            hint = nearest_hint(value, self._words) if isinstance(value, str) else ""
+            raise ValueError(
+                f"found {shorten(value)}, needed {words}, or shares of kinds; write for example "
+                f"{self._example}{hint}"
+            )
+
+        return core_schema.no_info_wrap_validator_function(
+            check,
+            handler.generate_schema(self._kind),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda value: value.model_dump() if isinstance(value, BaseModel) else value
+            ),
+        )
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"anyOf": [handler(schema), {"enum": list(self._words), "type": "string"}]}
+
+
+Bytes = Annotated[int, BeforeValidator(as_bytes), Field(gt=0, le=10**15)]
+Ratio = Annotated[float, Field(gt=0, lt=1)]
+Count = Annotated[int, Field(ge=1, le=MOST)]
+# `auto` is chosen by the size of the graph: pipeline/run/sizing/automatic.py.
+AutoCount = Annotated[int | Auto, OrAuto(Count)]
+AutoCountOrNone = Annotated[int | Auto | None, OrAuto(Count | None)]
+Width = Annotated[int, Field(ge=1, le=65_536)]
+Seed = Annotated[int, Field(ge=0, le=2**63)]
+Location = Annotated[str, AfterValidator(as_location), Field(json_schema_extra={"minLength": 1})]
+Column = Annotated[str, AfterValidator(as_column), Field(json_schema_extra={"minLength": 1})]
+Text = Annotated[str, AfterValidator(as_text), Field(json_schema_extra={"minLength": 1})]
+Workers = Annotated[int, Field(ge=1, le=MOST_WORKERS)]
+TrainWorkers = Annotated[Workers | tuple[Workers, Workers], WrapValidator(as_workers)]
+Protocols = Annotated[
+    list[Literal["random", "given", "heart", "recommend"]],
+    BeforeValidator(as_list, json_schema_input_type=str | list[str]),
+]
+Names = Annotated[list[Column], BeforeValidator(as_list, json_schema_input_type=str | list[str])]
+
+
+def null_as_text(value: object) -> object:
+    """The word ``null`` without quotes is YAML's null; here it is one of the choices."""
+    return "null" if value is None else value

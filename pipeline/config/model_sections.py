@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from peg_core.models import MODELS
+from peg_core.splits.mixture.mixed_negatives import Mixture
 from peg_core.training.settings import (
+    NEGATIVES,
     Batching,
     Gate,
     Head,
@@ -30,6 +32,7 @@ from pipeline.config.field_types import (
     Count,
     Later,
     OrAuto,
+    OrWords,
     Section,
     Seed,
     Width,
@@ -38,6 +41,32 @@ from pipeline.config.field_types import (
 
 FanOut = Annotated[int, Field(ge=-1, le=MOST)]
 Gain = Annotated[float, Field(ge=0, lt=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+# What the preset `ranking` means where a key is not given.
+RANKING = {"kind": "linear_peg", "hidden": 256, "layers": 1, "head_width": 256}
+
+
+class MixtureConfig(Section):
+    """Shares of the kinds of non-links to learn from; they need not add up to 1."""
+
+    uniform: Share = Field(Mixture.uniform, description="Any pair without an edge.")
+    corrupt: Share = Field(Mixture.corrupt, description="A link with one end replaced by any node.")
+    hard: Share = Field(
+        Mixture.hard,
+        description="A link with one end replaced by a node close to the other: one of the 100 "
+        "best by personalised PageRank, of the 100 best by cosine of the features, or a neighbour "
+        "of a neighbour, in equal parts.",
+    )
+
+    @model_validator(mode="after")
+    def _some(self) -> MixtureConfig:
+        if not self.uniform + self.corrupt + self.hard > 0:
+            raise ValueError(
+                "all shares are 0, one must be above; write for example {corrupt: 0.75, hard: 0.25}"
+            )
+        return self
 
 
 class ModelConfig(Section):
@@ -46,7 +75,9 @@ class ModelConfig(Section):
     kind: Annotated[str, registered(MODELS, "model")] = ModelSettings.kind
     preset: Preset = Field(
         ModelSettings.preset,
-        description="best: what worked best; faithful: the paper as its authors' code runs it.",
+        description="best: what worked best by AUC; faithful: the paper as its authors' code runs "
+        "it; ranking: what ranks best among plausible candidates, linear_peg with one layer, 256 "
+        "wide, and the head branches, where these keys are not given.",
     )
     hidden: Width = Field(ModelSettings.hidden, description="Width of a layer.")
     layers: int = Field(ModelSettings.layers, ge=1, le=100, description="Message passing layers.")
@@ -54,14 +85,17 @@ class ModelConfig(Section):
         ModelSettings.head,
         description="How a pair is scored. inner_product: of the embeddings, beside the squared "
         "distance; cosine: of the embeddings; mlp: a network on the Hadamard product and the "
-        "geometry; structural: that and common neighbours, degrees, same component. The preset "
-        "best is structural, but for light_gcn inner_product; `objective: softmax` needs cosine.",
+        "geometry; structural: that and common neighbours, degrees, same component; branches: the "
+        "product and the structure, each in a branch of its own; placed_branches: and the geometry "
+        "in a third. The preset best is structural, ranking branches, but for light_gcn "
+        "inner_product; `objective: softmax` needs cosine.",
     )
     gate: Gate = Field(
         ModelSettings.gate, description="What of two positions weighs the edge between them."
     )
     gated: Annotated[bool, LATER] = Field(
-        ModelSettings.gated, description="With light_gcn: weigh its edges by PEG's gate, too."
+        ModelSettings.gated,
+        description="With light_gcn and linear_peg: weigh their edges by PEG's gate, too.",
     )
     initial_deviation: Annotated[float | None, LATER] = Field(
         ModelSettings.initial_deviation,
@@ -79,8 +113,25 @@ class ModelConfig(Section):
     )
     head_width: Width = Field(
         ModelSettings.head_width,
-        description="Width of the hidden layer of the heads mlp and structural.",
+        description="Width of the hidden layer of the heads that have one: mlp, structural and "
+        "those with branches.",
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _preset(cls, given: Any) -> Any:
+        """The preset `ranking` stands for keys that are not given."""
+        ranking = isinstance(given, dict) and given.get("preset") == "ranking"
+        return {**RANKING, **given} if ranking else given
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ModelConfig:
+        if self.preset == "ranking" and self.kind != RANKING["kind"]:
+            raise ValueError(
+                f"`preset: ranking` is made of `kind: {RANKING['kind']}`, found `kind: "
+                f"{self.kind}`; leave `kind` out, or set another preset"
+            )
+        return self
 
     def settings(self) -> ModelSettings:
         """As a training takes them."""
@@ -122,12 +173,13 @@ class TrainConfig(Section):
     batching: Batching = Field(
         Sampling.batching,
         description="full: the whole graph a step; sampled: neighbourhoods of a batch of links; "
-        "auto: full for graphs of up to a million edges.",
+        "masked: the whole graph less the links of a batch; auto: full for graphs of up to a "
+        "million edges.",
     )
     batch_size: AutoCount = Field(
         "auto",
-        description="Links of a sampled step, all workers. auto: 8192, fewer where a step would "
-        "hold more than a gigabyte.",
+        description="Links of a sampled or masked step, all workers. auto: 8192, fewer where a "
+        "step would hold more than a gigabyte.",
     )
     fan_outs: Annotated[list[int] | Auto | None, OrAuto(list[FanOut] | None)] = Field(
         "auto",
@@ -139,10 +191,14 @@ class TrainConfig(Section):
         description="Draws the neighbours. pyg: the compiled kernel of pyg-lib or torch-sparse, "
         "where one is installed.",
     )
-    negatives: Negatives = Field(
-        Sampling.negatives,
+    negatives: Annotated[
+        Negatives | MixtureConfig,
+        OrWords(MixtureConfig, get_args(Negatives), example="{corrupt: 0.75, hard: 0.25}"),
+    ] = Field(
+        NEGATIVES,
         description="Non-links to learn from. uniform: any pair; degree: one end of a link is "
-        "replaced by a node drawn by degree^0.75; hard: by a neighbour of a neighbour.",
+        "replaced by a node drawn by degree^0.75; hard: by a neighbour of a neighbour. Or shares "
+        "of kinds: {uniform: 0.5, corrupt: 0.25, hard: 0.25}.",
     )
     negatives_per_link: Count = Field(
         Sampling.negatives_per_link,
@@ -157,9 +213,10 @@ class TrainConfig(Section):
     )
     metric: str = Field(
         Optimisation.metric,
-        pattern=r"^(auc|average_precision|mrr|(hits|recall|ndcg)@[1-9]\d*)$",
+        pattern=r"^(auc|average_precision|(link_)?mrr|((link_)?hits|recall|ndcg)@[1-9]\d*)$",
         description="What validation measures: auc, average_precision, mrr, hits@K; or recall@K, "
-        "ndcg@K over all partners of nodes that have validation links, which embeds all nodes.",
+        "ndcg@K over all partners of nodes that have validation links, which embeds all nodes; or "
+        "link_mrr, link_hits@K of links among non-links of their own (`split.negatives_link`).",
     )
     validate_every: Count = Field(
         Optimisation.validate_every,
@@ -213,6 +270,8 @@ class TrainConfig(Section):
         chosen = self._chosen(Sampling)
         if isinstance(self.fan_outs, list):
             chosen["fan_outs"] = tuple(self.fan_outs)
+        if isinstance(self.negatives, MixtureConfig):
+            chosen["negatives"] = Mixture(**self.negatives.model_dump())
         return Sampling(**chosen)
 
     def _chosen(self, settings: type[Optimisation | Sampling]) -> dict[str, Any]:

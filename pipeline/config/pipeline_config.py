@@ -212,6 +212,13 @@ class PipelineConfig(Section):
             raise ValueError(
                 "`evaluate.protocol: given` needs `split.test_negatives`, the file of non-links"
             )
+        if self.train.metric.startswith("link_") and not (
+            self.split.negatives_link and self.split.valid_negatives
+        ):
+            raise ValueError(
+                f"`train.metric: {self.train.metric}` needs `split.valid_negatives` and "
+                "`split.negatives_link`, the column with the link that a non-link belongs to"
+            )
         if self.train.objective == "softmax" and self.model.head not in ("preset", "cosine"):
             raise ValueError(
                 f"`train.objective: softmax` learns the cosine of embeddings, found `model.head: "

@@ -155,7 +155,9 @@ def graph_tables(config: PipelineConfig) -> list[list[InputTable]]:
     }
     for setting, location in links.items():
         if location is not None:
-            tables.append(InputTable(setting, location, "links", link.ends, link.kinds))
+            number = config.split.negatives_link if setting.endswith("negatives") else None
+            columns = (number,) if number else ()
+            tables.append(InputTable(setting, location, "links", link.ends, link.kinds, columns))
     if score is not None:
         ids = (score.source, score.target)
         added = tuple(score_columns(score).added)

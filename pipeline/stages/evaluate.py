@@ -12,12 +12,12 @@ import polars as pl
 from peg_core.artifacts.evaluation import TEST_PAIRS, Evaluation, MethodScores
 from peg_core.artifacts.trained_model import seed_part
 from peg_core.metrics.bootstrap import Bootstrap
-from peg_core.metrics.direction import DIRECTION_ACCURACY
 from peg_core.metrics.reliability import expected_calibration_error, reliability_curve
-from peg_core.splits.held_out_pairs import count_pairs
+from peg_core.splits.held_out_pairs import count_pairs, is_linked
 from peg_core.splits.population import Population, cold_shares, subsets
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.report.guard_rails import evaluation_rails
+from pipeline.report.headline import headline_counts, headline_metric
 from pipeline.report.metric_rows import SCHEMA, Ranking, by_seed, metric_rows, tabulate
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages.negatives import protocols
@@ -36,6 +36,7 @@ from workers.tasks.evaluate import (
     score_hard_task,
     score_pairs_task,
 )
+from workers.tasks.link_ranks import rank_linked_task
 from workers.tasks.partner_lists import (
     PartnersRequest,
     partner_lists_task,
@@ -62,10 +63,11 @@ def run(context: StageContext) -> StageResult:
     rankings, results = _rank(context, methods, population)
     rows = metric_rows(protocols(context.config), rankings, results)
     context.out.at(Evaluation).open().write_metrics(pl.DataFrame(rows, schema=SCHEMA))
-    table = tabulate(rows)
+    table, first = tabulate(rows), protocols(context.config)[0]
     curves = _calibration(context.config, scored)
     return StageResult(
-        counts=_counts(context.config, table, curves) | cold_shares(population),
+        counts=headline_counts(table[first], curves, _headline(context.config))
+        | cold_shares(population),
         details={
             "table": table,
             "population": population,
@@ -77,7 +79,7 @@ def run(context: StageContext) -> StageResult:
             ),
         },
         warnings=evaluation_rails(
-            table[protocols(context.config)[0]],
+            table[first],
             population,
             metric=_headline(context.config),
             features=context.config.reads_node_features,
@@ -173,6 +175,7 @@ def _rank(
     table, graph = _test_file(context), context.inputs.train_graph
     pooled: dict[Ranking, Shard] = {}
     hard: dict[Ranking, Shard] = {}
+    linked: dict[Ranking, Shard] = {}
     for protocol in protocols(context.config):
         if protocol == RECOMMEND:
             continue
@@ -187,19 +190,23 @@ def _rank(
                     "negatives": context.inputs.negatives,
                 }
                 hard[ranking] = Shard(shard, arguments)
-            else:
-                pooled[ranking] = Shard(shard, {"request": request, "name": name})
+                continue
+            in_lists = protocol == "given" and is_linked(table)
+            shards = linked if in_lists else pooled
+            arguments = {"request": request, **({"links": table} if in_lists else {"name": name})}
+            shards[ranking] = Shard(shard, arguments)
             for subset in subsets(population) if name == TEST_PAIRS else []:
                 chosen = PairSubset(table, graph, cold=subset == "cold")
-                arguments = {"request": request, "name": name, "subset": chosen}
                 own = ranking._replace(subset=subset)
-                pooled[own] = Shard(f"{shard}-{subset}", arguments)
+                shards[own] = Shard(f"{shard}-{subset}", {**arguments, "subset": chosen})
     results = context.map(rank_pooled_task, list(pooled.values()), note="ranking")
     results += context.map(rank_hard_task, list(hard.values()), note="ranking")
+    results += context.map(rank_linked_task, list(linked.values()), note="ranking")
+    rankings = [*pooled, *hard, *linked]
     if RECOMMEND in protocols(context.config):
         partners = _rank_partners(context)
-        return [*pooled, *hard, *partners], [*results, *partners.values()]
-    return [*pooled, *hard], results
+        return [*rankings, *partners], [*results, *partners.values()]
+    return rankings, results
 
 
 def _rank_partners(context: StageContext) -> dict[Ranking, RankResult]:
@@ -267,27 +274,8 @@ def _calibration(config: PipelineConfig, scored: list[PairsResult]) -> dict[str,
 
 def _headline(config: PipelineConfig) -> str:
     """The metric by which methods are compared."""
-    if protocols(config)[0] == RECOMMEND:
-        return f"recall@{config.evaluate.top_k[0]}"
-    return "mrr" if protocols(config)[0] == "heart" else "auc"
-
-
-def _counts(
-    config: PipelineConfig, table: dict[str, list[dict[str, Any]]], curves: dict[str, Any]
-) -> dict[str, Any]:
-    """The model's headline, and the same of the best heuristic."""
-    protocol, metric = protocols(config)[0], _headline(config)
-    model, *others = table[protocol]
-    counts = {f"test_{metric}": model[metric]}
-    if "average_precision" in model:
-        counts["average_precision"] = model["average_precision"]
-    if DIRECTION_ACCURACY in model:
-        counts[DIRECTION_ACCURACY] = model[DIRECTION_ACCURACY]
-    if others:
-        best = max(others, key=lambda row: row[metric])
-        counts[f"{best['method']}_{metric}"] = best[metric]
-    counts["calibration_error"] = float(np.mean([curve["error"] for curve in curves.values()]))
-    return counts
+    linked = config.split.negatives_link is not None
+    return headline_metric(protocols(config)[0], top_k=config.evaluate.top_k[0], linked=linked)
 
 
 STAGE = Stage(

@@ -84,7 +84,7 @@ class RangeSplit:
         for name in PARTS:
             counts[f"{name}_links"] = totals[name]
             counts[f"{name}_negatives"] = pairs["negatives"][name]
-        counts |= count_left_out(prepared["links"], counts)
+        counts |= count_left_out(prepared["links"], counts) | pairs["known"]
         return {**counts, **{f"{name}_leaks": count for name, count in leaks.items()}}
 
     def _find_last(self, pairs: int, spans: list[slice]) -> dict[int, Key]:

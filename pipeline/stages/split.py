@@ -59,6 +59,8 @@ def split_request(context: StageContext) -> SplitRequest:
         out=context.out.at(SplitStore),
         negatives=context.config.negatives,
         leave_out=split.leave_out,
+        negatives_link=split.negatives_link,
+        on_known=split.on_known_negatives,
     )
 
 
@@ -75,7 +77,17 @@ def run(context: StageContext) -> StageResult:
             for older, newer in (("train", "valid"), ("valid", "test"))
         ]
         ties = context.map(tie_task, shards, note="looking for ties")
-    return StageResult(counts=counts, warnings=tie_warnings(ties))
+    return StageResult(counts=counts, warnings=tie_warnings(ties) + known_warnings(counts))
+
+
+def known_warnings(counts: dict[str, int]) -> list[str]:
+    """Given non-links that are links."""
+    return [
+        f"{counts[key]:,} of the given non-links of {part} are links of the graph; "
+        "`split.on_known_negatives` says what is done with them"
+        for part in ("valid", "test")
+        if (key := f"{part}_known_negatives") in counts
+    ]
 
 
 def split_by_ranges(context: StageContext, request: SplitRequest) -> None:

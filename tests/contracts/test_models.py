@@ -19,21 +19,26 @@ from peg_core.models.link_predictor import ModelSpec
 NODES = 24
 WIDTHS = (4, 3)
 GATED = "gated light_gcn"
-every_model = pytest.mark.parametrize("kind", [*MODELS, GATED])
+RANKING = "gated linear_peg for ranking"
+every_model = pytest.mark.parametrize("kind", [*MODELS, GATED, RANKING])
 every_preset = pytest.mark.parametrize("preset", ["best", "faithful"])
 
 
 def build(kind, preset, num_encodings=2):
     torch.manual_seed(1)
-    gated = kind == GATED
-    kind = "light_gcn" if gated else kind
+    if kind == RANKING:  # its own preset takes the place of the others
+        kind, preset, head, gated = "linear_peg", "ranking", "preset", True
+    else:
+        gated = kind == GATED
+        kind = "light_gcn" if gated else kind
+        head = "cosine" if gated else "preset"  # positions speak through the gate alone
     spec = ModelSpec(
         kind,
         preset,
         in_channels=5,
         num_encodings=num_encodings,
         hidden=5 if kind == "light_gcn" else 6,  # it does not change the width
-        head="cosine" if gated else "preset",  # positions speak through the gate alone
+        head=head,
         encoding_widths=WIDTHS,
         gated=gated,
     )

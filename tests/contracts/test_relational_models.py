@@ -23,8 +23,8 @@ from tests.fixtures.relational_graphs import SHAPES, graph_of, listed_graph
 
 NODES = 24
 WIDTHS = (4, 3)
-GATED = "light_gcn, gated"
-every_model = pytest.mark.parametrize("kind", [*MODELS, GATED])
+GATED = ("light_gcn, gated", "linear_peg, gated")
+every_model = pytest.mark.parametrize("kind", [*MODELS, *GATED])
 every_shape = pytest.mark.parametrize("shape", SHAPES)
 few = settings(max_examples=6)
 seeds = st.integers(0, 10**6)
@@ -32,8 +32,7 @@ seeds = st.integers(0, 10**6)
 
 def build(kind, graph):
     torch.manual_seed(1)
-    gated = kind == GATED
-    kind = "light_gcn" if gated else kind
+    kind, _, gated = kind.partition(", ")
     spec = ModelSpec(
         kind,
         "best",
@@ -43,7 +42,7 @@ def build(kind, graph):
         encoding_widths=WIDTHS,
         relation_columns=graph.num_columns,
         directed=graph.is_directed,
-        gated=gated,
+        gated=bool(gated),
     )
     model = MODELS[kind](spec)
     for module in model.modules():  # running statistics of a trained model
@@ -158,7 +157,7 @@ def test_only_directed_links_tell_their_ends_apart(kind, shape):
     assert (apart.max() > 1e-2) if graph.is_directed else (apart.max() < 1e-5)
 
 
-@pytest.mark.parametrize("kind", [*(kind for kind in MODELS if kind != "light_gcn"), GATED])
+@pytest.mark.parametrize("kind", sorted({*MODELS, *GATED} - {"light_gcn", "linear_peg"}))
 def test_which_relation_an_edge_has_matters(kind):
     (graph, links), positions, _ = example("two relations", 0)
     model = build(kind, graph)

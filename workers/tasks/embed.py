@@ -22,6 +22,8 @@ from workers.artifact_ref import ArtifactRef
 
 # Rows of a first state in memory at a time.
 STATE_ROWS = 65_536
+# Values of the features that they are made of, 512 MB.
+STATE_VALUES = 2**27
 
 
 class ComponentsResult(TypedDict):
@@ -88,6 +90,7 @@ class _Opened:
     def table_is_state(self) -> bool:
         """Whether the first layer reads the table of features and nothing else."""
         own = self.model.reads_positions or self.model.table is not None
+        own = own or self.model.maps_features
         return self.features.table is not None and not (
             own or self.features.kind in POSITIONAL_KINDS
         )
@@ -132,8 +135,9 @@ def layout_task(request: EmbedRequest, work_per_task: int) -> LayoutResult:
 def state_task(request: EmbedRequest, start: int, stop: int) -> RowsResult:
     """What the first layer reads of some nodes."""
     opened = _Opened.of(request)
-    for first in range(start, stop, STATE_ROWS):
-        rows = opened.first_state(first, min(first + STATE_ROWS, stop))
+    step = min(STATE_ROWS, max(1, STATE_VALUES // max(1, opened.features.width(opened.positions))))
+    for first in range(start, stop, step):
+        rows = opened.first_state(first, min(first + step, stop))
         write_rows(opened.out.state_file, first, rows)
     return {"nodes": stop - start}
 

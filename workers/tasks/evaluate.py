@@ -232,7 +232,7 @@ def rank_pooled_task(
         runs.groups(), hits=request.hits, pairs=runs.num_scores, seed=request.seed
     )
     shutil.rmtree(scratch)
-    return _result(found | (_direction(request, subset) if name == TEST_PAIRS else {}))
+    return as_result(found | (direction(request, subset) if name == TEST_PAIRS else {}))
 
 
 def rank_hard_task(
@@ -262,10 +262,10 @@ def rank_hard_task(
         )
         ranks[step] = link_ranks(positive[step], negative)
     found = request.bootstrap.per_link(ranks, hits=request.hits, seed=request.seed)
-    return _result(found | _direction(request))
+    return as_result(found | direction(request))
 
 
-def _direction(request: RankRequest, subset: PairSubset | None = None) -> dict[str, Interval]:
+def direction(request: RankRequest, subset: PairSubset | None = None) -> dict[str, Interval]:
     """How often test links are above their reverse; empty where links have no direction."""
     counts, columns = DirectionCounts(), [request.column, f"{request.column}{REVERSE}"]
     for part, file in enumerate(request.scores.open().pair_files(TEST_PAIRS)):
@@ -290,7 +290,7 @@ def _rows(
     return out
 
 
-def _result(found: dict[str, Interval]) -> RankResult:
+def as_result(found: dict[str, Interval]) -> RankResult:
     """JSON-ready: a value, and the ends of its interval or None."""
     return {
         name: [item.value, *(None if np.isnan(end) else end for end in (item.low, item.high))]

@@ -37,22 +37,54 @@ def read_pairs(
         ids: Of the graph.
         ordered: Whether pairs stay as they are listed; else source < target.
     """
-    files = find_parquet_files(location)
-    groups = list_row_groups(files, columns)
+    return _read(location, columns, ids, (), ordered=ordered)[0]
+
+
+def read_numbered_pairs(
+    location: str, columns: tuple[str, str], ids: GraphIds, *, number: str, ordered: bool = False
+) -> tuple[Pairs, npt.NDArray[np.int64]]:
+    """Pairs as :func:`read_pairs` reads them, and what stands in a column of whole numbers."""
+    pairs, numbers = _read(location, columns, ids, (number,), ordered=ordered)
+    return pairs, numbers[0]
+
+
+def _read(
+    location: str,
+    columns: tuple[str, str],
+    ids: GraphIds,
+    numbers: tuple[str, ...],
+    *,
+    ordered: bool,
+) -> tuple[Pairs, list[npt.NDArray[np.int64]]]:
+    """Pairs, and columns of whole numbers beside them."""
+    files, names = find_parquet_files(location), (*columns, *numbers)
+    groups = list_row_groups(files, names)
     if not groups:
         raise InputError.no_rows(location, "pairs")
     require_id_types(files, columns, ids)
     ends: list[list[npt.NDArray[np.int64]]] = [[], []]
+    others: list[list[npt.NDArray[np.int64]]] = [[] for _ in numbers]
     for group in groups:
-        table = read_row_group(group, columns)
-        require_no_nulls(table, group, columns)
+        table = read_row_group(group, names)
+        require_no_nulls(table, group, names)
         for end, column, kind in zip(ends, columns, ids.ends, strict=True):
             index = kind.lookup(normalise_ids(table[column]))
             if (index < 0).any():
                 raise _unknown_node(group, column, table[column], index, kind, ids)
             end.append(index)
+        for other, column in zip(others, numbers, strict=True):
+            other.append(_whole_numbers(table[column], group.file, column))
     first, second = (np.concatenate(end) for end in ends)
-    return (first, second) if ordered else (np.minimum(first, second), np.maximum(first, second))
+    if not ordered:
+        first, second = np.minimum(first, second), np.maximum(first, second)
+    return (first, second), [np.concatenate(other) for other in others]
+
+
+def _whole_numbers(column: pa.ChunkedArray, file: str, name: str) -> npt.NDArray[np.int64]:
+    if not pa.types.is_integer(column.type):
+        raise InputError.wrong_type(file, name, found=column.type, needed="row numbers of links")
+    numbers: npt.NDArray[np.int64] = column.to_numpy().astype(np.int64)
+    return numbers
 
 
 def _unknown_node(
@@ -116,14 +148,3 @@ def mark_given_links(
             )
         for rows, columns in ((source, target), (target, source)):
             parts[find_entries(graph, rows, columns)] = part
-
-
-def require_non_edges(graph: GraphStore, location: str, pairs: Pairs) -> None:
-    """Refuse given negatives that are links."""
-    links = int(graph.contains_link(*pairs).sum())
-    what = "edges" if graph.relations is None else f"links of {graph.relations.target.name!r}"
-    if links:
-        raise InputError(
-            f"{links:,} of {len(pairs[0]):,} negatives in {location} are {what} of the "
-            "graph; remove them"
-        )

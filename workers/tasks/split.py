@@ -33,7 +33,8 @@ from peg_core.splits.reversed_links import reversed_links
 from peg_core.splits.split_store import SplitStore
 from peg_core.splits.time_ties import find_tie
 from workers.artifact_ref import ArtifactRef
-from workers.tasks.given_pairs import Pairs, mark_given_links, read_pairs, require_non_edges
+from workers.tasks.given_negatives import GivenFile, GivenNegatives, count_known
+from workers.tasks.given_pairs import Pairs, mark_given_links, read_pairs
 
 PARTS = {"valid": VALID, "test": TEST}
 ORDERED = {"train": TRAIN, **PARTS}
@@ -58,7 +59,9 @@ class SplitRequest:
     """How to split; ``*_edges`` and ``*_negatives`` are Parquet locations or None.
 
     ``negatives`` says how non-links that no file gives are drawn: ``random`` or ``matched``;
-    ``leave_out`` is the share of the edges, the newest of all, that are in no part.
+    ``leave_out`` is the share of the edges, the newest of all, that are in no part;
+    ``negatives_link`` the column with the link that a given non-link belongs to, ``on_known`` what
+    is done with given non-links that are links.
     """
 
     by: str
@@ -73,6 +76,8 @@ class SplitRequest:
     out: ArtifactRef[SplitStore]
     negatives: str = "random"
     leave_out: float = 0.0
+    negatives_link: str | None = None
+    on_known: str = "error"
 
     def times(self) -> npt.NDArray[Any]:
         """When each entry of the graph came."""
@@ -104,6 +109,21 @@ class SplitRequest:
         graph = self.graph.open()
         return read_pairs(location, self.columns, self.ids(), ordered=Partners.of(graph).ordered)
 
+    def read_negatives(self, part: str, graph: GraphStore, links: Pairs) -> GivenNegatives | None:
+        """The non-links that a file gives for the links of a part; none where there is no file."""
+        location = self.given_negatives[part]
+        if location is None:
+            return None
+        file = GivenFile(
+            location,
+            self.columns,
+            Partners.of(graph).ordered,
+            self.on_known,
+            self.negatives_link,
+            self.given_links[part],
+        )
+        return file.read(graph, self.ids(), links)
+
 
 def split_task(request: SplitRequest) -> dict[str, int]:
     """Write the training graph, its folds and the held-out pairs; prove there is no leak."""
@@ -120,13 +140,13 @@ def split_task(request: SplitRequest) -> dict[str, int]:
     links = {name: _links_of(graph, parts, part) for name, part in PARTS.items()}
     negatives = _negatives(request, graph, links)
     for name, pair in links.items():
-        store.write_held_out(name, _label(pair, negatives[name]))
+        store.write_held_out(name, negatives[name].labelled(pair))
     leaks = require_no_leaks(train, store.held_out_links(), found_in="the training graph")
     counts: dict[str, int] = {"train_links": num_links(train)}
     for name in PARTS:
         counts[f"{name}_links"] = len(links[name][0])
-        counts[f"{name}_negatives"] = len(negatives[name][0])
-    counts |= count_left_out(num_links(graph), counts)
+        counts[f"{name}_negatives"] = len(negatives[name])
+    counts |= count_left_out(num_links(graph), counts) | count_known(negatives)
     return {**counts, **{f"{name}_leaks": count for name, count in leaks.items()}}
 
 
@@ -244,13 +264,15 @@ def _links_of(graph: GraphStore, parts: npt.NDArray[np.uint8], part: int) -> Pai
 
 def _negatives(
     request: SplitRequest, graph: GraphStore, links: dict[str, Pairs]
-) -> dict[str, Pairs]:
+) -> dict[str, GivenNegatives]:
     """Given pairs, checked to be no edges, or as many others as there are links."""
     drawn = [name for name in PARTS if request.given_negatives[name] is None]
-    found = read_given_negatives(request, graph)
+    found = given_negatives(request, graph, links)
     if request.negatives == "matched":
         matched = request.matched_negatives()
-        return found | {name: join_pairs(matched.chunks(iter([links[name]]))) for name in drawn}
+        for name in drawn:
+            found[name] = GivenNegatives(join_pairs(matched.chunks(iter([links[name]]))))
+        return found
     rng = random_stream(seed=request.seed, purpose=NEGATIVES)
     turned = {name: reversed_links(graph, *links[name], seed=request.seed) for name in drawn}
     wanted = {name: len(links[name][0]) - len(turned[name][0]) for name in drawn}
@@ -258,7 +280,8 @@ def _negatives(
     first = 0
     for name in drawn:
         part = slice(first, first + wanted[name])
-        found[name] = join_pairs(iter([turned[name], (source[part], target[part])]))
+        both = iter([turned[name], (source[part], target[part])])
+        found[name] = GivenNegatives(join_pairs(both))
         first += wanted[name]
     return found
 
@@ -269,19 +292,9 @@ def join_pairs(chunks: Iterator[Pairs]) -> Pairs:
     return source, target
 
 
-def read_given_negatives(request: SplitRequest, graph: GraphStore) -> dict[str, Pairs]:
-    """The pairs that files give for a part, checked to be no edges."""
-    found: dict[str, Pairs] = {}
-    for name in PARTS:
-        location = request.given_negatives[name]
-        if location is not None:
-            found[name] = request.read_pairs(location)
-            require_non_edges(graph, location, found[name])
-    return found
-
-
-def _label(links: Pairs, negatives: Pairs) -> HeldOutPairs:
-    label = np.repeat(np.array([1, 0], dtype=np.uint8), [len(links[0]), len(negatives[0])])
-    return HeldOutPairs(
-        np.concatenate([links[0], negatives[0]]), np.concatenate([links[1], negatives[1]]), label
-    )
+def given_negatives(
+    request: SplitRequest, graph: GraphStore, links: dict[str, Pairs]
+) -> dict[str, GivenNegatives]:
+    """What files give for the links of a part, known links among them treated as asked for."""
+    found = {name: request.read_negatives(name, graph, links[name]) for name in links}
+    return {name: given for name, given in found.items() if given is not None}

@@ -32,14 +32,16 @@ from peg_core.splits.stored_non_edges import StoredNonEdges
 from peg_core.splits.time_ties import require_times_that_differ
 from peg_core.storage.stored_path import remove
 from workers.artifact_ref import ArtifactRef
+from workers.tasks.given_negatives import count_known
 from workers.tasks.given_pairs import Pairs
 from workers.tasks.split import (
     NEGATIVES,
     PARTS,
     SplitRequest,
+    given_negatives,
+    join_pairs,
     newest_of,
     num_links,
-    read_given_negatives,
     write_given_parts,
 )
 
@@ -73,6 +75,7 @@ class PairsResult(TypedDict):
     """Negatives and row groups of the tables of pairs, by part."""
 
     negatives: dict[str, int]
+    known: dict[str, int]
     row_groups: dict[str, int]
 
 
@@ -227,18 +230,42 @@ def _write_pairs(request: RangeRequest, ranges: int, totals: dict[str, int]) -> 
     """Write the held-out links and as many non-links, or those that files give."""
     split, work = request.split, request.work.open()
     store = split.out.open()
-    given = read_given_negatives(split, split.graph.open())
+    listed = {name: _listed(request, name, ranges) for name in PARTS}
+    given = given_negatives(split, split.graph.open(), listed)
     drawn = _drawn_negatives(request, ranges, {n: totals[n] for n in PARTS if n not in given})
     for name in PARTS:
         links = ((ends[0], ends[1], 1) for ends in work.held_out(name, ranges))
-        negatives: Iterable[Pairs] = [given[name]] if name in given else drawn[name]
+        negatives: Iterable[Pairs] = [given[name].pairs] if name in given else drawn[name]
         labelled = ((source, target, 0) for source, target in negatives)
-        write_pair_chunks(store.held_out_file(name), chain(links, labelled))
+        places = _places(work, name, ranges, given[name].link if name in given else None)
+        write_pair_chunks(store.held_out_file(name), chain(links, labelled), places)
     remove(work.folder / SCRATCH)
     return {
-        "negatives": {n: len(given[n][0]) if n in given else totals[n] for n in PARTS},
+        "negatives": {n: len(given[n]) if n in given else totals[n] for n in PARTS},
+        "known": count_known(given),
         "row_groups": {n: count_row_groups(store.held_out_file(n)) for n in PARTS},
     }
+
+
+def _listed(request: RangeRequest, name: str, ranges: int) -> Pairs:
+    """The links of a part where their non-links name them, as many as those; else none."""
+    if request.split.negatives_link is None:
+        nothing = np.zeros(0, dtype=np.int64)
+        return nothing, nothing
+    pieces = request.work.open().held_out(name, ranges)
+    return join_pairs((ends[0].astype(np.int64), ends[1].astype(np.int64)) for ends in pieces)
+
+
+def _places(
+    work: SplitWork, name: str, ranges: int, link: npt.NDArray[np.int64] | None
+) -> Iterable[npt.NDArray[np.int64]] | None:
+    """Which link every pair is ranked with, links first; None where non-links do not say."""
+    if link is None:
+        return None
+    sizes = [ends.shape[1] for ends in work.held_out(name, ranges)]
+    starts = accumulate(sizes, initial=0)
+    own = (np.arange(first, first + size) for first, size in zip(starts, sizes, strict=False))
+    return chain(own, [link])
 
 
 def _drawn_negatives(

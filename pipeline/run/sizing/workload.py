@@ -79,6 +79,8 @@ class Workload:
             step_nodes = sampled_nodes(sampling.batch_size, hops, extent.nodes)
             step_edges = min(step_edges, _sampled_edges(sampling.batch_size, hops, extent.nodes))
             steps = -(-budget // sampling.batch_size)
+        elif sampling.batching == "masked":
+            steps = -(-budget // sampling.batch_size)
         else:
             steps = -(-budget // max(1, links)) * max(folds, 1)
         heart = "heart" in (config.evaluate.protocol or ())

@@ -22,7 +22,7 @@ from peg_core.training.link_trainer import LinkTrainer, PairLogits
 from peg_core.training.partner_schedule import PartnerSchedule
 from peg_core.training.sampled_view import SampledView
 from peg_core.training.settings import Optimisation
-from peg_core.training.step_source import FullGraphSource, SampledSource
+from peg_core.training.step_source import FullGraphSource, MaskedSource, SampledSource
 
 
 def write_split(folder):
@@ -47,7 +47,7 @@ def write_split(folder):
 
 def build_trainer(
     split, folds, *, kind="peg", fan_outs=None, share=None, batch_size=None, learned=False,
-    threads=2, most_embedded=1000, wrap=lambda network: network, **options,
+    threads=2, most_embedded=1000, masked=False, wrap=lambda network: network, **options,
 ):  # fmt: skip
     """A trainer of a small model on ``split``; ``fan_outs`` makes it a sampled one."""
     torch.manual_seed(0)
@@ -75,7 +75,7 @@ def build_trainer(
         split, folds=folds, seed=0, share=share, batch_size=batch_size, negatives=negatives
     )
     if fan_outs is None:
-        source = FullGraphSource(schedule, view_of)
+        source = (MaskedSource if masked else FullGraphSource)(schedule, view_of)
     else:
         source = SampledSource(
             schedule, view_of, fan_outs=fan_outs, seed=0, threads=threads,

@@ -17,6 +17,7 @@ from peg_core.encoding import ENCODERS
 from peg_core.encoding.encoder import Encoder, Encoding
 from peg_core.errors import ConfigError
 from peg_core.graph.graph_store import GraphStore
+from peg_core.splits.mixture.mixed_negatives import Mixture
 from pipeline.config.data_sections import EncodingConfig
 from pipeline.config.field_types import parse_bytes
 from pipeline.config.loading import dump_config, load_config
@@ -177,6 +178,15 @@ def test_files_of_held_out_edges_are_needed_together():
         ("model: {kind: pge}", "no model 'pge'; known: "),
         ("model: {kind: pge}", "did you mean 'peg'?"),
         ("features: {kind: one_hat}", "did you mean 'one_hot'?"),
+        ("model: {preset: ranking, kind: peg}", "`preset: ranking` is made of `kind: linear_peg`"),
+        ("train: {negatives: unifrm}", "found 'unifrm', needed uniform, degree, hard, or shares"),
+        ("train: {negatives: unifrm}", "did you mean 'uniform'?"),
+        ("train: {negatives: {hart: 1}}", "unknown key 'hart'; known: uniform, corrupt, hard"),
+        ("train: {negatives: {hard: 0}}", "all shares are 0, one must be above"),
+        ("train: {negatives: {hard: 2}}", "found 2, needed at most 1"),
+        ("train: {metric: link_mrr}", "needs `split.valid_negatives` and `split.negatives_link`"),
+        ("split: {negatives_link: link}", "needs non-links in `valid_negatives` or"),
+        ("split: {on_known_negatives: keep}", "needs `valid_negatives` or `test_negatives`"),
         ("features: {standardise: maybe}", "found the text 'maybe', needed true or false"),
     ],
 )
@@ -358,3 +368,18 @@ def test_unknown_null_may_be_written_as_yaml_writes_it(written):
     text = f"candidates: c.parquet\non_unknown: {written}\ncolumns: logit\n"
     score = ScoreConfig(**yaml.safe_load(text))
     assert (score.on_unknown, score.columns) == ("null", ["logit"])
+
+
+def test_the_preset_for_ranking_stands_for_keys_that_are_not_given():
+    model = load(MINIMAL + "model: {preset: ranking, hidden: 64}\n").model
+    assert (model.kind, model.layers, model.hidden) == ("linear_peg", 1, 64)
+    assert load(MINIMAL + "model: {preset: best}\n").model.kind == "peg"
+
+
+def test_a_mixture_of_non_links_counts_and_a_word_is_as_before():
+    mixed = load(MINIMAL + "train: {negatives: {corrupt: 0.5, hard: 0.5}}\n").train
+    assert mixed.sampling().negatives == Mixture(corrupt=0.5, hard=0.5)
+    assert mixed.dependencies()["negatives"] == {"uniform": 0, "corrupt": 0.5, "hard": 0.5}
+    word = load(MINIMAL + "train: {negatives: hard}\n").train
+    assert word.sampling().negatives == word.dependencies()["negatives"] == "hard"
+    assert PipelineConfig(**load(MINIMAL).model_dump()) == load(MINIMAL)

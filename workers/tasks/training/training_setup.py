@@ -21,6 +21,8 @@ from peg_core.sampling.neighbour_sampler import NeighbourSampler
 from peg_core.sampling.pyg_sampler import PygNeighbourSampler
 from peg_core.splits.fold_graph import open_fold_graph
 from peg_core.splits.leak_check import require_no_leaks
+from peg_core.splits.mixture.mixed_negatives import MixedNegatives
+from peg_core.splits.mixture.negative_pools import NegativePools
 from peg_core.splits.split_store import NO_FOLD, SplitStore
 from peg_core.training.graph_view import FullView, GraphView
 from peg_core.training.link_schedule import LinkSchedule, Share
@@ -29,7 +31,12 @@ from peg_core.training.partner_schedule import PartnerSchedule
 from peg_core.training.preparation import preparation_threads
 from peg_core.training.sampled_view import SampledView
 from peg_core.training.settings import MOST_FULL_EDGES
-from peg_core.training.step_source import FullGraphSource, SampledSource, StepSource
+from peg_core.training.step_source import (
+    FullGraphSource,
+    MaskedSource,
+    SampledSource,
+    StepSource,
+)
 
 if TYPE_CHECKING:
     from workers.tasks.train import TrainRequest
@@ -95,6 +102,8 @@ def _source(
     def sampled_view_of(fold: int) -> SampledView:
         return view(SampledView, open_fold_graph(split, fold, request.out.open().scratch), fold)
 
+    if sampling.batching == "masked":
+        return MaskedSource(schedule, full_view_of)
     if not sampled:
         return FullGraphSource(schedule, full_view_of)
     by_pyg = sampling.sampler == "pyg"
@@ -119,15 +128,31 @@ def _schedule(
         # a sampled step embeds the neighbourhoods of the partners, too
         most = sampling.batch_size if sampled else None
         kind = partial(PartnerSchedule, most_partners=most)
+    in_batches = sampled or sampling.batching == "masked"
     return kind(
         split,
         folds=request.inputs.folds,
         seed=request.seed,
         share=share,
-        batch_size=sampling.batch_size if sampled else None,
-        negatives="partner" if objective == "bpr" else sampling.negatives,
+        batch_size=sampling.batch_size if in_batches else None,
+        negatives="partner" if objective == "bpr" else _negatives(request, split, share),
         negatives_per_link=sampling.negatives_per_link,
     )
+
+
+def _negatives(request: TrainRequest, split: SplitStore, share: Share) -> str | MixedNegatives:
+    """How non-links are drawn, and from which pools: every process makes its own, alike."""
+    wanted = request.sampling.negatives
+    if isinstance(wanted, str):
+        return wanted
+    graph = split.train_graph()
+    if not wanted.hard:
+        return MixedNegatives(graph, wanted)
+    folder = request.out.open().scratch / f"pools-{share.rank}"
+    pools = NegativePools.of(
+        graph, request.inputs.features.open(), seed=request.seed, folder=folder
+    )
+    return MixedNegatives(graph, wanted, pools)
 
 
 def _spec(request: TrainRequest, split: SplitStore, features: NodeFeatures) -> ModelSpec:

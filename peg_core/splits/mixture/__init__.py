@@ -1,0 +1,1 @@
+"""Non-links to learn from, of several kinds."""
