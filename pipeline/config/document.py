@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from peg_core.errors import ConfigError, nearest_hint
 from pipeline.config.field_types import keys_of
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.config.section_types import model_at
 from pipeline.config.yaml_loader import (
     BEYOND,
     MAX_BYTES,
@@ -267,23 +266,6 @@ def _variable(match: re.Match[str]) -> str:
         hint = f"set it, or write ${{{name}:-default}}"
         raise ConfigError(f"the environment variable {name} is not set; {hint}")
     return value or default or ""
-
-
-def model_at(path: KeyPath) -> type[BaseModel]:
-    """The schema of the section at ``path``, or of the nearest one around it."""
-    model: type[BaseModel] = PipelineConfig
-    for name in path:
-        field = keys_of(model).get(str(name))
-        model = next(_sections(field.annotation), model) if field else model
-    return model
-
-
-def _sections(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The sections that a type is made of."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for kind in get_args(annotation):
-        yield from _sections(kind)
 
 
 def _default(path: KeyPath) -> Any:

@@ -9,8 +9,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, to_jsonable_python
 
 from peg_core.errors import nearest_hint
-from pipeline.config.document import describe, model_at
+from pipeline.config.document import describe
 from pipeline.config.field_types import keys_of
+from pipeline.config.section_types import model_at
 from pipeline.config.yaml_loader import FRACTION, WHOLE_NUMBER
 
 DIGITS = re.compile(r"[-+]?\.?[0-9]")

@@ -21,6 +21,7 @@ from peg_core.graph.graph_store import GraphSize
 from peg_core.storage.stored_path import remove
 from pipeline.run.stage import StageContext
 from pipeline.stages.ingestion.node_numbering import NodeNumbering, Parts
+from pipeline.stages.ingestion.row_counts import row_counts
 from workers.shard import Shard
 from workers.task_map import Result, TaskProgress
 from workers.tasks.ingestion.edges import (
@@ -114,7 +115,7 @@ class Ingestion:
         finish = [Shard("finish", {"request": request, "groups": self.node_groups})]
         (last,) = self._map(finish_task, finish, "finish")
         remove(request.work)
-        counts = _counts(sorted_rows, merged, last)
+        counts = row_counts(sorted_rows, merged, last)
         if request.previous is not None:
             counts["edges_before"] = request.previous.at(GraphSize).open().num_edges
             distinct = sum(done["new"] for done in merged) // 2
@@ -282,23 +283,3 @@ def batches(groups: Sequence[RowGroup], rows_per_task: int) -> list[tuple[str, l
             found.append((f"{first}-{number}", current))
             current, first, rows = [], number + 1, 0
     return found
-
-
-def _counts(
-    sorted_rows: list[dict[str, Any]], merged: list[dict[str, Any]], last: dict[str, int]
-) -> dict[str, Any]:
-    """Rows read = kept edges + self-loops + repeats + edges given in both directions + dirt."""
-    dirt: dict[str, int] = {
-        field.name: sum(done[field.name] for done in sorted_rows)
-        for field in dataclasses.fields(Dirt)
-    }
-    left = dirt["rows"] - sum(count for name, count in dirt.items() if name != "rows")
-    directed = sum(done["directed"] for done in merged) // 2
-    distinct = sum(done["new"] for done in merged) // 2
-    return {
-        "rows": dirt.pop("rows"),
-        **last,
-        "duplicates": left - directed,
-        "reversed_duplicates": directed - distinct,
-        **dirt,
-    }
