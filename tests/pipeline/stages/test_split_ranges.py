@@ -215,6 +215,38 @@ def test_given_links_and_negatives_stay_as_they_are(tmp_path, graph):
         split_in_ranges(request_of(tmp_path, "again", by="files", links=same))
 
 
+def test_non_links_of_links_of_their_own_stay_with_them(tmp_path, graph):
+    source, target = graph.edges()
+    files = {
+        name: write_pairs(tmp_path / f"{name}.parquet", tmp_path / "graph", pairs)
+        for name, pairs in (
+            ("valid", (source[::9], target[::9])),
+            ("test", (source[4::9], target[4::9])),
+        )
+    }
+    free = np.array(np.triu_indices(graph.num_nodes, k=1))
+    free = free[:, ~graph.contains(*free)][:, :111]
+    free[:, 5] = source[13], target[13]  # a link
+    file = write_pairs(tmp_path / "free.parquet", tmp_path / "graph", free)
+    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(56), 2))[:111]
+    pl.read_parquet(file).with_columns(link=pl.Series(rows)).write_parquet(file)
+    given = {"links": files, "negatives": {**NOTHING, "test": file}}
+    for on_known, left in (("keep", 111), ("drop", 110)):
+        requests = [
+            dataclasses.replace(
+                request_of(tmp_path, f"{name}-{on_known}", by="files", **given),
+                negatives_link="link",
+                on_known=on_known,
+            )
+            for name in ("one", "ranges")
+        ]
+        expected = split_task(requests[0])
+        assert split_in_ranges(requests[1]) == expected
+        assert (expected["test_negatives"], expected["test_known_negatives"]) == (left, 1)
+        assert_same(tmp_path, f"one-{on_known}", f"ranges-{on_known}")
+    assert len(SplitStore(tmp_path / "one-keep").held_out("test").link) == 56 + 111
+
+
 @pytest.mark.parametrize(
     ("settings", "error", "match"),
     [
