@@ -38,6 +38,7 @@ def require_two_columns(source: str, target: str) -> None:
             "another column as `source`"
         )
 
+
 Heuristic = Annotated[str, registered(HEURISTICS, "heuristic")]
 
 
