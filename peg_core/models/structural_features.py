@@ -46,15 +46,15 @@ def structural_features(
     source, target = (np.asarray(end, dtype=np.int64) for end in (source, target))
     out = np.empty((len(source), num_structural(directed=graph.is_directed)), dtype=np.float32)
     overlaps = pair_overlaps(graph.indptr, graph.indices, source, target)
-
     indptr, components = frozen_rows(graph.indptr), frozen_rows(components)
+    degrees = graph.directed_degrees if graph.is_directed else None
 
     def fill(span: slice) -> None:
         ends = source[span], target[span]
         _structure(indptr, components, overlaps[span], *ends, out[span])
-        if graph.relations is not None and graph.is_directed:
+        if degrees is not None and graph.relations is not None:
             rows, bits = (graph.indptr, graph.indices, graph.codes), graph.relations.link_bits
-            _directed_structure(rows, bits, graph.directed_degrees, *ends, out[span])
+            _directed_structure(rows, bits, degrees, *ends, out[span])
 
     map_spans(fill, row_spans(len(source)))
     return out
