@@ -26,7 +26,7 @@ from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.layerwise_embedding import LayerwiseEmbedding
 from peg_core.layers.edge_rule import EdgeRule
 from peg_core.layers.peg_conv import PEGConv
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.models.peg import PEG
 
 WIDTH = 128

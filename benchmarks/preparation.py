@@ -27,7 +27,7 @@ from peg_core.generators.random_graphs import RecursiveMatrix
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import NodeFeatures
 from peg_core.kernels.compiled_loops import compiled_loops
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.models.peg import PEG
 from peg_core.splits.held_out_pairs import HeldOutPairs
 from peg_core.splits.split_store import SplitStore

@@ -40,7 +40,7 @@ from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.graph.relations import NodeKind, Relation, Relations
 from peg_core.inference.pair_scoring import PairScorer
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.models.peg import PEG
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import ScoreConfig

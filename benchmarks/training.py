@@ -29,7 +29,7 @@ from torch_geometric.nn import MessagePassing
 
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import NodeFeatures
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.models.peg import PEG
 from peg_core.splits.held_out_pairs import HeldOutPairs
 from peg_core.splits.split_store import SplitStore

@@ -58,7 +58,7 @@ def run_ours(folder: Path, steps: int) -> None:
     import torch
 
     from peg_core.graph.node_features import NodeFeatures
-    from peg_core.models.link_predictor import ModelSpec
+    from peg_core.models.model_spec import ModelSpec
     from peg_core.models.peg import PEG
     from peg_core.splits.fold_graph import open_fold_graph
     from peg_core.splits.leak_check import require_no_leaks

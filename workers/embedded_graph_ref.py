@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from peg_core.artifacts.embedded_graph import EmbeddedGraph, Embeddings
 from peg_core.artifacts.positions import Positions
 from peg_core.artifacts.trained_model import TrainedModel
 from peg_core.graph.graph_store import GraphStore
-from peg_core.inference.pair_scoring import PairScorer
 from workers.artifact_ref import ArtifactRef
+
+if TYPE_CHECKING:
+    from peg_core.inference.pair_scoring import PairScorer
 
 
 @dataclass(frozen=True)

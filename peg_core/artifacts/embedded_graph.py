@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,10 @@ from peg_core.artifacts.trained_model import TrainedModel
 from peg_core.atomic_file import write_array
 from peg_core.errors import InputError
 from peg_core.graph.graph_store import GraphStore
-from peg_core.inference.pair_scoring import PairScorer
 from peg_core.storage.shared_array import create_array
+
+if TYPE_CHECKING:
+    from peg_core.inference.pair_scoring import PairScorer
 
 Array = npt.NDArray[Any]
 
@@ -97,6 +99,8 @@ class EmbeddedGraph:
 
     def scorer(self, model: TrainedModel) -> PairScorer:
         """The model's head over memory-mapped arrays."""
+        from peg_core.inference.pair_scoring import PairScorer
+
         return PairScorer(
             model.network, self.graph, self.embeddings, list(self.positions), self.components
         )

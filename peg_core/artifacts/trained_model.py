@@ -8,9 +8,7 @@ import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
-
-from safetensors.torch import load_file, save_file
+from typing import TYPE_CHECKING, Any, Self
 
 from peg_core.artifacts.manifest import Manifest
 from peg_core.artifacts.recipe import Recipe
@@ -19,8 +17,11 @@ from peg_core.errors import ArtifactMismatch, InputError
 from peg_core.graph.node_features import transform_file
 from peg_core.metrics.calibration import Calibration
 from peg_core.models import MODELS
-from peg_core.models.link_predictor import LinkPredictor, ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.storage.stored_path import bring_latest
+
+if TYPE_CHECKING:
+    from peg_core.models.link_predictor import LinkPredictor
 
 SPEC_NAME = "model.json"
 RAY_STORAGE = "ray_train"
@@ -60,6 +61,8 @@ class TrainedModel:
     @cached_property
     def network(self) -> LinkPredictor:
         """The model with its weights, in evaluation mode."""
+        from safetensors.torch import load_file  # what asks for the spec alone needs no torch
+
         network = MODELS[self.spec.kind](self.spec)
         state = load_file(self.weights_file)
         try:
@@ -100,6 +103,8 @@ class TrainedModel:
 
     def save(self, network: LinkPredictor) -> None:
         """Write the weights and what they belong to."""
+        from safetensors.torch import save_file
+
         state = {
             name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()
         }

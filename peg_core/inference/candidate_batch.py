@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numba
 import numpy as np
@@ -22,7 +22,9 @@ from peg_core.inference.pair_reasons import (
     reason_codes,
     reason_names,
 )
-from peg_core.inference.pair_scoring import PairScorer
+
+if TYPE_CHECKING:
+    from peg_core.inference.pair_scoring import PairScorer
 
 HISTOGRAM_BINS = 50
 

@@ -28,6 +28,9 @@ from peg_core.models.structural_features import structural_features
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.float32]
 
+# Pairs whose structure is held at once.
+PAIRS_PER_STEP = 262_144
+
 
 @dataclass(frozen=True)
 class PairScorer:
@@ -83,60 +86,67 @@ class PairScorer:
                 out[part] = self._decode(source[part], target[part])
             return out
 
+        for start in range(0, len(source), PAIRS_PER_STEP):
+            part = slice(start, start + PAIRS_PER_STEP)
+            self._score(source[part], target[part], out[part])
+        return out
+
+    def _score(self, source: IntArray, target: IntArray, out: FloatArray) -> None:
+        """Logits by the kernel; pairs of a hub are found together, so many pairs are better."""
+        kernel, rows, more = self._kernel
+        if kernel is linear_logits:
+            structure: FloatArray | None = None
+        elif self._reads_structure:
+            structure = structural_features(self.graph, source, target, self.components)
+        else:
+            structure = np.empty((len(source), 0), dtype=np.float32)
+
         def score(span: slice) -> None:
-            self._kernel(*self._arguments, source[span], target[span], out[span])
+            own = () if structure is None else (structure[span],)
+            kernel(*rows, *own, *more, source[span], target[span], out[span])
 
         map_spans(score, row_spans(len(source)))
-        return out
 
     @cached_property
     def _head(self) -> FoldedHead | None:
         hidden = self.embeddings.shape[1]
         head = fold_head(self.model.head, hidden=hidden, num_encodings=len(self.positions))
-        return head.with_hidden_layer() if head is not None and head.directed else head
+        return (
+            head.with_hidden_layer()
+            if head is not None and (head.directed or head.reads_structure)
+            else head
+        )
 
     @cached_property
     def _branches(self) -> FoldedBranches | None:
         return fold_branches(self.model.head)
 
     @property
-    def _kernel(self) -> Any:
-        if self._branches is not None:
-            return branch_logits
-        assert self._head is not None
-        if self._head.directed:
-            return directed_logits
-        return linear_logits if self._head.is_linear else hidden_logits
+    def _reads_structure(self) -> bool:
+        return self._branches is not None or (self._head is not None and self._head.reads_structure)
 
     @cached_property
-    def _arguments(self) -> tuple[Any, ...]:
-        """What the kernel reads beside the pairs."""
-        graph: Any = (self.graph.indptr, self.graph.indices, self.components)
+    def _kernel(self) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+        """A kernel, the rows that it reads, and what follows the structure of the pairs."""
         positions = tuple(frozen_rows(np.asarray(z, dtype=np.float32)) for z in self.positions)
+        rows = (_kernel_rows(self.embeddings), positions)
         folded = self._branches
         if folded is not None:
-            rows, graph = _kernel_rows(self.embeddings), tuple(map(frozen_rows, graph))
-            sizes = (folded.width, folded.epsilon, folded.offset)
-            return (rows, positions, graph, folded.branches, *sizes)
+            return (
+                branch_logits,
+                rows,
+                (folded.branches, folded.width, folded.epsilon, folded.offset),
+            )
         head = self._head
         assert head is not None
-        if head.directed:
-            graph = (*graph, self.graph.codes, self.graph.directed_degrees)
-        graph = tuple(map(frozen_rows, graph))
-        if head.directed and self.graph.relations is not None:
-            graph = (*graph, self.graph.relations.link_bits)
-        reads = (head.reads_positions(self.embeddings.shape[1]), head.reads_structure)
+        reads_positions = head.reads_positions(self.embeddings.shape[1])
         weights: Any = head.inner[:, 0].copy()
         if not head.is_linear:
             weights = (pack_columns(head.inner), pack_values(head.bias), pack_values(head.outer))
-        return (
-            _kernel_rows(self.embeddings),
-            positions,
-            graph,
-            reads,
-            weights,
-            np.float32(head.offset),
-        )
+        more = (reads_positions, weights, np.float32(head.offset))
+        if head.is_linear:
+            return linear_logits, rows, more
+        return directed_logits if head.directed else hidden_logits, rows, more
 
     @torch.no_grad()
     def _decode(self, source: IntArray, target: IntArray) -> FloatArray:

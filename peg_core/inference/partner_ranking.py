@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from peg_core.graph.graph_store import GraphStore
-from peg_core.inference.folded_head import fold_head
-from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.recommendation import NOTHING
 from peg_core.random_streams import random_stream
 from peg_core.splits.partners import Partners, known_partners
+
+if TYPE_CHECKING:
+    from peg_core.inference.pair_scoring import PairScorer
 
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.float32]
@@ -132,6 +133,8 @@ def _best(scores: FloatArray, top_k: int) -> tuple[npt.NDArray[np.int64], FloatA
 
 def _inner_product(scorer: PairScorer) -> FloatArray | None:
     """The weights of a head that is an inner product of the embeddings; None for any other."""
+    from peg_core.inference.folded_head import fold_head
+
     width = scorer.embeddings.shape[1]
     head = fold_head(scorer.model.head, hidden=width, num_encodings=len(scorer.positions))
     if head is None or not head.is_linear or head.directed:

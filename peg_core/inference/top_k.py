@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,9 @@ from peg_core.inference.conditions import ANYTHING, Conditions
 from peg_core.inference.list_side import ListSide
 from peg_core.inference.nearby_nodes import nearby_nodes
 from peg_core.inference.nearby_partners import nearby_partners
-from peg_core.inference.pair_scoring import PairScorer
+
+if TYPE_CHECKING:
+    from peg_core.inference.pair_scoring import PairScorer
 
 IntArray = npt.NDArray[np.integer[Any]]
 Nodes = npt.NDArray[np.int64]

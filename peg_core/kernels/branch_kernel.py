@@ -35,7 +35,7 @@ Branch = tuple[FloatArray, FloatArray, FloatArray]
 def branch_logits(
     embeddings: Array,
     positions: tuple[FloatArray, ...],
-    graph: tuple[Array, Array, Array],
+    structure: FloatArray,
     branches: tuple[Branch, ...],
     width: int,
     epsilon: np.float32,
@@ -49,7 +49,7 @@ def branch_logits(
     Args:
         embeddings: [num_nodes, hidden], float32, or float16 seen as uint16.
         positions: [num_nodes, dimensions] for every encoding.
-        graph: indptr, indices and the component of every node.
+        structure: [num_pairs, 6].
         branches: Inner weights, bias and outer weights of the product, the structure and, where
             there are three, the geometry; packed by :mod:`peg_core.kernels.hidden_layer`.
         width: Columns of a branch.
@@ -70,7 +70,7 @@ def branch_logits(
         count = min(TILE_PAIRS, len(source) - start)
         ends = source[start : start + count], target[start : start + count]
         _fill_products(embeddings, positions, reads_positions, ends, tiles)
-        fill_structure(graph, ends[0], ends[1], tiles[1])
+        fill_structure(structure[start : start + count], tiles[1])
         out[start : start + count] = offset
         for number in range(len(branches)):
             inner, bias, outer = branches[number]

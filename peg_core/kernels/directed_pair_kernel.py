@@ -12,18 +12,16 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from peg_core.kernels.directed_structure import NUM_DIRECTED, directed_structure
 from peg_core.kernels.hidden_layer import LANES, PAIRS, add_hidden_block
-from peg_core.kernels.intrinsics import prefetch_row
 from peg_core.kernels.node_rows import as_float
 from peg_core.kernels.pair_kernel import (
     FAST,
     ROWS_AHEAD,
     TILE_PAIRS,
     all_geometry,
+    fill_structure,
     prefetch_node,
 )
-from peg_core.kernels.pair_structure import NUM_STRUCTURAL, pair_structure
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float32]
@@ -33,8 +31,8 @@ FloatArray = npt.NDArray[np.float32]
 def directed_logits(
     embeddings: Array,
     positions: tuple[FloatArray, ...],
-    graph: tuple[Array, Array, Array, Array, Array, tuple[int, int]],
-    reads: tuple[bool, bool],
+    structure: FloatArray,
+    reads_positions: bool,
     layer: tuple[FloatArray, FloatArray, FloatArray],
     offset: np.float32,
     source: Array,
@@ -44,8 +42,8 @@ def directed_logits(
     """``out[i] = outer . relu(inner inputs(i) + bias) + offset``, tile by tile.
 
     Args:
-        graph: indptr, indices, components, codes, degrees [2, num_nodes] and the bits of the
-            predicted relation; the rest as in :func:`peg_core.kernels.pair_kernel.hidden_logits`.
+        structure: [num_pairs, 15]; no columns where the head does not read it. The rest as in
+            :func:`peg_core.kernels.pair_kernel.hidden_logits`.
     """
     inner, bias, outer = layer
     num_inputs = inner.shape[1]
@@ -54,9 +52,8 @@ def directed_logits(
     for start in range(0, len(source), TILE_PAIRS):
         count = min(TILE_PAIRS, len(source) - start)
         ends = source[start : start + count], target[start : start + count]
-        _fill_rows(embeddings, positions, reads[0], ends[0], ends[1], tile)
-        if reads[1]:
-            _fill_structure(graph, ends[0], ends[1], tile)
+        _fill_rows(embeddings, positions, reads_positions, ends[0], ends[1], tile)
+        fill_structure(structure[start : start + count], tile)
         sums[:] = 0
         for block in range(inner.shape[0]):
             # rows beyond the last pair hold what an earlier tile left: their sums are not read
@@ -93,29 +90,3 @@ def _fill_rows(
             tile[i, hidden + k] = crossed
         if reads_positions:
             all_geometry(positions, first, second, tile, i, hidden + half)
-
-
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
-def _fill_structure(
-    graph: tuple[Array, Array, Array, Array, Array, tuple[int, int]],
-    source: Array,
-    target: Array,
-    tile: FloatArray,
-) -> None:
-    """What the neighbourhoods of some pairs have in common, in both ways of looking."""
-    indptr, indices, components, codes, degrees, bits = graph
-    directed = tile.shape[1] - NUM_DIRECTED
-    column = directed - NUM_STRUCTURAL
-    for i in range(len(source)):
-        prefetch_row(indptr, source[i])
-        prefetch_row(indptr, target[i])
-    for i in range(len(source)):
-        for node in (source[i], target[i]):
-            prefetch_row(indices, indptr[node])
-            prefetch_row(codes, indptr[node])
-            prefetch_row(components, node)
-    rows = indptr, indices, codes
-    for i in range(len(source)):
-        first, second = source[i], target[i]
-        pair_structure(indptr, indices, components, first, second, tile, i, column)
-        directed_structure(rows, bits, degrees, first, second, tile, i, directed)

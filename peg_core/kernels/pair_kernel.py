@@ -18,7 +18,7 @@ from peg_core.kernels.hidden_layer import LANES, PAIRS, add_hidden_block
 from peg_core.kernels.intrinsics import prefetch_row
 from peg_core.kernels.node_rows import as_float
 from peg_core.kernels.pair_geometry import NUM_GEOMETRIC, position_geometry
-from peg_core.kernels.pair_structure import NUM_STRUCTURAL, pair_structure
+from peg_core.kernels.pair_structure import NUM_STRUCTURAL
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float32]
@@ -35,8 +35,7 @@ FAST = {"contract", "reassoc"}
 def linear_logits(
     embeddings: Array,
     positions: tuple[FloatArray, ...],
-    graph: tuple[Array, Array, Array],
-    reads: tuple[bool, bool],
+    reads_positions: bool,
     weights: FloatArray,
     offset: np.float32,
     source: Array,
@@ -48,9 +47,8 @@ def linear_logits(
     Args:
         embeddings: [num_nodes, hidden], float32, or float16 seen as uint16.
         positions: [num_nodes, dimensions] for every encoding.
-        graph: indptr, indices and the component of every node.
-        reads: Whether the head reads positions, and whether it reads the structure.
-        weights: [num_inputs].
+        reads_positions: Whether the head does.
+        weights: [num_inputs]; the structure has none.
         offset: Added to each.
         source, target: [num_pairs].
         out: [num_pairs].
@@ -59,21 +57,16 @@ def linear_logits(
     extra = np.empty((1, len(weights) - hidden), dtype=np.float32)
     for i in range(len(source)):
         if i + ROWS_AHEAD < len(source):
-            prefetch_node(embeddings, positions, reads[0], source[i + ROWS_AHEAD])
-            prefetch_node(embeddings, positions, reads[0], target[i + ROWS_AHEAD])
+            prefetch_node(embeddings, positions, reads_positions, source[i + ROWS_AHEAD])
+            prefetch_node(embeddings, positions, reads_positions, target[i + ROWS_AHEAD])
         first, second = source[i], target[i]
         total = np.float32(0)
         for k in range(hidden):
             total += weights[k] * as_float(embeddings[first, k]) * as_float(embeddings[second, k])
         total += offset
-        if reads[0]:
+        if reads_positions:
             all_geometry(positions, first, second, extra, 0, 0)
             for k in range(extra.shape[1] - NUM_STRUCTURAL):
-                total += weights[hidden + k] * extra[0, k]
-        if reads[1]:
-            start = extra.shape[1] - NUM_STRUCTURAL
-            pair_structure(graph[0], graph[1], graph[2], first, second, extra, 0, start)
-            for k in range(start, extra.shape[1]):
                 total += weights[hidden + k] * extra[0, k]
         out[i] = total
 
@@ -82,8 +75,8 @@ def linear_logits(
 def hidden_logits(
     embeddings: Array,
     positions: tuple[FloatArray, ...],
-    graph: tuple[Array, Array, Array],
-    reads: tuple[bool, bool],
+    structure: FloatArray,
+    reads_positions: bool,
     layer: tuple[FloatArray, FloatArray, FloatArray],
     offset: np.float32,
     source: Array,
@@ -93,6 +86,7 @@ def hidden_logits(
     """``out[i] = outer . relu(inner inputs(i) + bias) + offset``, tile by tile.
 
     Args:
+        structure: [num_pairs, 6]; no columns where the head does not read it.
         layer: Inner weights, bias and outer weights, packed by
             :mod:`peg_core.kernels.hidden_layer`; the rest as in :func:`linear_logits`.
     """
@@ -103,9 +97,9 @@ def hidden_logits(
     for start in range(0, len(source), TILE_PAIRS):
         count = min(TILE_PAIRS, len(source) - start)
         stop = start + count
-        _fill_rows(embeddings, positions, reads[0], source[start:stop], target[start:stop], tile)
-        if reads[1]:
-            fill_structure(graph, source[start:stop], target[start:stop], tile)
+        ends = source[start:stop], target[start:stop]
+        _fill_rows(embeddings, positions, reads_positions, ends[0], ends[1], tile)
+        fill_structure(structure[start:stop], tile)
         sums[:] = 0
         for block in range(inner.shape[0]):
             # rows beyond the last pair hold what an earlier tile left: their sums are not read
@@ -140,23 +134,13 @@ def _fill_rows(
             all_geometry(positions, first, second, tile, i, hidden)
 
 
-@numba.njit(cache=True, nogil=True, fastmath=FAST)
-def fill_structure(
-    graph: tuple[Array, Array, Array], source: Array, target: Array, tile: FloatArray
-) -> None:
-    """What the neighbourhoods of some pairs have in common."""
-    indptr, indices, components = graph
-    column = tile.shape[1] - NUM_STRUCTURAL
-    for i in range(len(source)):
-        prefetch_row(indptr, source[i])
-        prefetch_row(indptr, target[i])
-        prefetch_row(components, source[i])
-        prefetch_row(components, target[i])
-    for i in range(len(source)):
-        prefetch_row(indices, indptr[source[i]])
-        prefetch_row(indices, indptr[target[i]])
-    for i in range(len(source)):
-        pair_structure(indptr, indices, components, source[i], target[i], tile, i, column)
+@numba.njit(cache=True, nogil=True)
+def fill_structure(structure: FloatArray, tile: FloatArray) -> None:
+    """What is known of the neighbourhoods of some pairs, in the last columns."""
+    column = tile.shape[1] - structure.shape[1]
+    for i in range(len(structure)):
+        for k in range(structure.shape[1]):
+            tile[i, column + k] = structure[i, k]
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST)

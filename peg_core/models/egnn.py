@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from peg_core.layers.edge_rule import EdgeRule
 from peg_core.layers.egnn_conv import EGNNConv
 from peg_core.layers.message_graph import MessageGraph
-from peg_core.models.link_predictor import LinkPredictor, ModelSpec, State
+from peg_core.models.link_predictor import LinkPredictor, State
+from peg_core.models.model_spec import ModelSpec
 
 
 class EGNN(LinkPredictor):

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from peg_core.errors import ConfigError
 from peg_core.layers.light_gcn_conv import LightGCNConv
 from peg_core.layers.message_graph import MessageGraph
-from peg_core.models.link_predictor import LinkPredictor, ModelSpec, State, preset_rule
+from peg_core.models.link_predictor import LinkPredictor, State, preset_rule
+from peg_core.models.model_spec import ModelSpec
 
 
 class LightGCN(LinkPredictor):

@@ -12,7 +12,8 @@ from peg_core.layers.linear_peg_conv import LinearPEGConv
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.layers.sparse_linear import SparseLinear
 from peg_core.models.heads import CosineHead
-from peg_core.models.link_predictor import LinkPredictor, ModelSpec, State, preset_rule
+from peg_core.models.link_predictor import LinkPredictor, State, preset_rule
+from peg_core.models.model_spec import ModelSpec
 
 
 class LinearPEG(LinkPredictor):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -13,6 +12,7 @@ from torch.nn import functional
 from peg_core.layers.edge_rule import EdgeRule
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.models.heads import HEADS, CosineHead, Head
+from peg_core.models.model_spec import ModelSpec
 
 State = Tensor | tuple[Tensor, Tensor]
 
@@ -22,60 +22,15 @@ PRESET_DROPOUT = {"best": (0.3, 0.5, 0.1), "faithful": (0.0, 0.0, 0.0), "ranking
 PRESET_HEAD = {"best": "structural", "faithful": "inner_product", "ranking": "branches"}
 
 
-@dataclass(frozen=True)
-class ModelSpec:
-    """All that is needed to build a model before its weights are loaded.
-
-    Args:
-        kind: A name of ``MODELS``.
-        preset: "best", "faithful" or "ranking".
-        in_channels: Columns of the features.
-        num_encodings: Positions per node, each measured on its own.
-        hidden: Width of a layer.
-        layers: Message passing layers.
-        head: A name of ``HEADS``, or "preset".
-        gate: What the gate measures, a name of ``MEASURES``, or "preset".
-        dropout: Share of the values dropped between layers and in the head while training;
-            None: the preset's shares, which also drop some of the input.
-        head_width: Width of the hidden layer of the heads that have one.
-        encoding_widths: Dimensions of each encoding.
-        learned_nodes: Nodes with free parameters as features; 0: features are given.
-        relation_columns: What the gate reads of an edge beside distances: which relations it
-            belongs to and which way the message goes; 0 where all edges are alike.
-        gated: Whether a model that can do without a gate has one.
-        initial_deviation: Of the free parameters before training; None: as the model does.
-        directed: Whether (u, v) and (v, u) are different links.
-    """
-
-    kind: str
-    preset: str
-    in_channels: int
-    num_encodings: int
-    hidden: int = 128
-    layers: int = 2
-    head: str = "preset"
-    gate: str = "preset"
-    dropout: float | None = None
-    head_width: int = 64
-    encoding_widths: Sequence[int] = ()
-    learned_nodes: int = 0
-    relation_columns: int = 0
-    gated: bool = False
-    initial_deviation: float | None = None
-    directed: bool = False
-
-
 class LinkPredictor(nn.Module):
     """Embeds nodes layer by layer, then turns pairs into logits.
 
-    Subclasses fill ``layers`` and say what they ask of an edge; ``version`` goes up
-    whenever training the same data gives another model; ``reads_positions`` says whether
+    Subclasses fill ``layers`` and say what they ask of an edge; ``reads_positions`` says whether
     the first state needs them, ``table_deviation`` how far learned features lie apart at first,
     ``maps_features`` whether the first state is made of the features by weights, and
     ``reads_sparse_rows`` whether those may come without their zeros.
     """
 
-    version: ClassVar[int] = 6
     reads_positions: ClassVar[bool] = False
     table_deviation: ClassVar[float | None] = None
     maps_features: ClassVar[bool] = False

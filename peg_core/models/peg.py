@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.layers.peg_conv import PEGConv
-from peg_core.models.link_predictor import LinkPredictor, ModelSpec, State, preset_rule
+from peg_core.models.link_predictor import LinkPredictor, State, preset_rule
+from peg_core.models.model_spec import ModelSpec
 
 
 class PEG(LinkPredictor):

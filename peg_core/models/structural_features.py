@@ -10,12 +10,18 @@ import numpy.typing as npt
 
 from peg_core.graph.graph_store import GraphStore
 from peg_core.kernels.directed_structure import NUM_DIRECTED, directed_structure
+from peg_core.kernels.intrinsics import prefetch_row
+from peg_core.kernels.marked_overlap import pair_overlaps
+from peg_core.kernels.node_rows import frozen_rows
 from peg_core.kernels.pair_structure import NUM_STRUCTURAL, pair_structure
+from peg_core.kernels.thread_spans import map_spans, row_spans
 
 IntArray = npt.NDArray[np.integer[Any]]
 
 # The nine numbers of (v, u) among those of (u, v); the last says whether the reverse is a link.
 TURNED = [2, 3, 0, 1, 5, 4, 6, 7, 8]
+# Pairs whose rows are asked for ahead.
+PAIRS_AHEAD = 8
 
 
 def structural_features(
@@ -39,11 +45,18 @@ def structural_features(
     """
     source, target = (np.asarray(end, dtype=np.int64) for end in (source, target))
     out = np.empty((len(source), num_structural(directed=graph.is_directed)), dtype=np.float32)
-    _structure(graph.indptr, graph.indices, components, source, target, out)
-    if graph.is_directed and graph.relations is not None:
-        bits = graph.relations.link_bits
-        rows = graph.indptr, graph.indices, graph.codes
-        _directed_structure(rows, bits, graph.directed_degrees, source, target, out)
+    overlaps = pair_overlaps(graph.indptr, graph.indices, source, target)
+    indptr, components = frozen_rows(graph.indptr), frozen_rows(components)
+    degrees = graph.directed_degrees if graph.is_directed else None
+
+    def fill(span: slice) -> None:
+        ends = source[span], target[span]
+        _structure(indptr, components, overlaps[span], *ends, out[span])
+        if degrees is not None and graph.relations is not None:
+            rows, bits = (graph.indptr, graph.indices, graph.codes), graph.relations.link_bits
+            _directed_structure(rows, bits, degrees, *ends, out[span])
+
+    map_spans(fill, row_spans(len(source)))
     return out
 
 
@@ -77,20 +90,24 @@ def num_structural(*, directed: bool) -> int:
     return NUM_STRUCTURAL + (NUM_DIRECTED if directed else 0)
 
 
-@numba.njit(cache=True, parallel=True)
+@numba.njit(cache=True, nogil=True)
 def _structure(
     indptr: IntArray,
-    indices: IntArray,
     components: IntArray,
+    overlaps: npt.NDArray[np.float64],
     source: IntArray,
     target: IntArray,
     out: npt.NDArray[np.float32],
 ) -> None:
-    for i in numba.prange(len(source)):
-        pair_structure(indptr, indices, components, source[i], target[i], out, i, 0)
+    for i in range(len(source)):
+        if i + PAIRS_AHEAD < len(source):
+            for node in (source[i + PAIRS_AHEAD], target[i + PAIRS_AHEAD]):
+                prefetch_row(indptr, node)
+                prefetch_row(components, node)
+        pair_structure(indptr, components, overlaps[i], source[i], target[i], out[i])
 
 
-@numba.njit(cache=True, parallel=True)
+@numba.njit(cache=True, nogil=True)
 def _directed_structure(
     rows: tuple[IntArray, IntArray, IntArray],
     bits: tuple[int, int],
@@ -99,5 +116,10 @@ def _directed_structure(
     target: IntArray,
     out: npt.NDArray[np.float32],
 ) -> None:
-    for i in numba.prange(len(source)):
+    indptr, indices, codes = rows
+    for i in range(len(source)):
+        if i + PAIRS_AHEAD < len(source):
+            for node in (source[i + PAIRS_AHEAD], target[i + PAIRS_AHEAD]):
+                prefetch_row(indices, indptr[node])
+                prefetch_row(codes, indptr[node])
         directed_structure(rows, bits, degrees, source[i], target[i], out, i, NUM_STRUCTURAL)

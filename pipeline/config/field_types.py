@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -49,7 +49,7 @@ def as_bytes(value: object) -> object:
     return parse_bytes(value) if isinstance(value, str) else value
 
 
-def registered(registry: dict[str, Any], what: str) -> AfterValidator:
+def registered(registry: Mapping[str, Any], what: str) -> AfterValidator:
     """A validator that accepts the names of a registry."""
 
     def check(name: str) -> str:

@@ -10,9 +10,11 @@ from peg_core.heuristics import HEURISTICS
 from pipeline.config.field_types import (
     LATER,
     MOST,
+    Auto,
     Column,
     Count,
     Location,
+    OrAuto,
     Protocols,
     Ratio,
     Section,
@@ -35,6 +37,9 @@ def require_two_columns(source: str, target: str) -> None:
             f"`source` and `target` are both the column {shorten(source)}, but must be two; name "
             "another column as `source`"
         )
+
+
+Heuristic = Annotated[str, registered(HEURISTICS, "heuristic")]
 
 
 class IntervalConfig(Section):
@@ -82,14 +87,21 @@ class EvaluateConfig(Section):
         "a held-out link with one end replaced by a node that was there by then. none: matched "
         "with `split.by: time`, else random.",
     )
-    heuristics: list[Annotated[str, registered(HEURISTICS, "heuristic")]] = Field(
-        list(HEURISTICS), description="What the model is compared with; may be empty."
+    heuristics: Annotated[list[str] | Auto, OrAuto(list[Heuristic])] = Field(
+        "auto",
+        description="What the model is compared with; may be empty. auto: all; above a million "
+        "training links without personalised_pagerank, which is too coarse there.",
     )
     on: GraphConfig | None = Field(
         None,
         description="Another graph, with the keys of `graph`: 10 % of its edges are taken out, the "
         "rest is encoded and embedded by the trained model, and the links taken out are ranked.",
     )
+
+    @property
+    def chosen_heuristics(self) -> list[str]:
+        """What is still automatic is that of a small graph."""
+        return list(HEURISTICS) if self.heuristics == "auto" else self.heuristics
 
 
 class ScoreConfig(Section):

@@ -106,11 +106,11 @@ def _methods(context: StageContext) -> dict[str, MethodRequest]:
             scorer=inputs.train_graph_scorer(seed),
             calibration=inputs.calibration(seed),
         )
-    if context.config.evaluate.heuristics:
+    if context.config.evaluate.chosen_heuristics:
         methods[HEURISTICS] = MethodRequest(
             **shared,
             out=context.out.at(MethodScores, HEURISTICS),
-            heuristics=tuple(context.config.evaluate.heuristics),
+            heuristics=tuple(context.config.evaluate.chosen_heuristics),
         )
     return methods
 

@@ -17,7 +17,6 @@ from peg_core.atomic_file import atomic_path
 from peg_core.inference.candidate_batch import HISTOGRAM_BINS
 from peg_core.splits.population import Population, describe_cold
 from pipeline.config.pipeline_config import PipelineConfig
-from pipeline.report.build import build_report
 from pipeline.report.data import ReportData, StageRow
 from pipeline.report.facts import each_fact_once
 from pipeline.run.stage import Stage, StageContext, StageResult
@@ -59,6 +58,8 @@ def run(context: StageContext) -> StageResult:
         warnings=each_fact_once(text for each in found.values() for text in each.warnings),
         note=cold_note(found["evaluate"]),
     )
+    from pipeline.report.build import build_report  # nobody else waits for matplotlib
+
     html = build_report(data)
     with atomic_path(context.folder / "report.html") as temporary:
         temporary.write_text(html, encoding="utf-8")

@@ -13,7 +13,7 @@ from peg_core.artifacts.recipe import Recipe
 from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
 from peg_core.atomic_file import atomic_path
 from peg_core.graph.graph_store import GraphSize
-from peg_core.models import MODELS
+from peg_core.models import model_version
 from peg_core.splits.split_store import TRAIN_GRAPH
 from peg_core.training.settings import MOST_FULL_EDGES
 from pipeline.config.pipeline_config import PipelineConfig
@@ -32,7 +32,7 @@ from workers.tasks.training.train_resources import TrainResources, task_resource
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
     return {
-        "model": {**config.model.dependencies(), "version": MODELS[config.model.kind].version},
+        "model": {**config.model.dependencies(), "version": model_version(config.model.kind)},
         # neither how often a checkpoint is written nor what follows changes the model
         "train": config.train.dependencies(
             exclude={"checkpoint_every", "checkpoint_steps", "refit"}

@@ -14,7 +14,7 @@ from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.models import MODELS
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 
 NODES = 24
 WIDTHS = (4, 3)

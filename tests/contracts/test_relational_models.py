@@ -12,7 +12,7 @@ from peg_core.graph.node_features import NodeFeatures
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.models import MODELS
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.sampling.neighbour_sampler import ALL, NeighbourSampler
 from peg_core.training.graph_view import FullView
 from peg_core.training.layerwise import embed_in_layers

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from peg_core.artifacts.embedded_graph import Embeddings
 from peg_core.artifacts.positions import Positions
@@ -15,10 +14,11 @@ from peg_core.artifacts.trained_model import TrainedModel
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import POSITIONAL_KINDS, NodeFeatures, input_features
-from peg_core.inference.layerwise_embedding import LayerwiseEmbedding
-from peg_core.models.link_predictor import LinkPredictor
 from peg_core.storage.shared_array import write_rows
 from workers.artifact_ref import ArtifactRef
+
+if TYPE_CHECKING:
+    from peg_core.models.link_predictor import LinkPredictor
 
 # Rows of a first state in memory at a time.
 STATE_ROWS = 65_536
@@ -95,14 +95,16 @@ class _Opened:
             own or self.features.kind in POSITIONAL_KINDS
         )
 
-    @torch.no_grad()
     def first_state(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+        import torch
+
         rows = slice(start, stop)
         x = input_features(self.features, self.graph, self.positions, rows)
         read = self.positions if self.model.reads_positions else []
         positions = [torch.from_numpy(np.array(z[rows], dtype=np.float32)) for z in read]
         nodes = torch.arange(start, stop)
-        return self.model.first_state(torch.from_numpy(x), positions, nodes).numpy()
+        with torch.no_grad():
+            return self.model.first_state(torch.from_numpy(x), positions, nodes).numpy()
 
 
 def components_task(request: EmbedRequest) -> ComponentsResult:
@@ -150,6 +152,8 @@ def embed_task(request: EmbedRequest, layer: int, start: int, stop: int) -> Rows
         state = np.load(opened.out.layer_file(layer - 1), mmap_mode="r")
     elif not opened.table_is_state:
         state = np.load(opened.out.state_file, mmap_mode="r")
+    from peg_core.inference.layerwise_embedding import LayerwiseEmbedding
+
     embedding = LayerwiseEmbedding(
         opened.model, opened.graph, opened.positions, request.rows_memory_bytes
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,12 @@ from peg_core.inference.candidate_batch import (
     ScoredBatch,
     score_batch,
 )
-from peg_core.inference.pair_scoring import PairScorer
 from workers.artifact_ref import ArtifactRef
 from workers.embedded_graph_ref import ScorerRef
 from workers.tasks.overlap import read_ahead, write_behind
+
+if TYPE_CHECKING:
+    from peg_core.inference.pair_scoring import PairScorer
 
 # Rows that are read, scored and written together: a row group of the output.
 BATCH_ROWS = 262_144

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from peg_core.encoding import ENCODERS
+from peg_core.heuristics import HEURISTICS
 from peg_core.training.settings import MOST_FULL_EDGES, Optimisation, Sampling
 from pipeline.config.data_sections import FOLDS, EncodingConfig, SplitConfig
 from pipeline.config.model_sections import TrainConfig
@@ -30,6 +31,8 @@ VALID_PAIRS = 100_000
 STEP_BYTES = 10**9
 LEAST_BATCH = 1024
 DIMENSIONS = 128
+# Exact to a share of the degree: among millions of edges most pairs lie below it.
+TOO_COARSE = "personalised_pagerank"
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ def resolve(config: PipelineConfig, extent: GraphExtent) -> tuple[PipelineConfig
         *_course(config.train, links),
         *_sampling(config.train, extent, links, layers=config.model.layers, width=width),
     ]
-    choices = [*split, *[c for c in encodings if c], *train]
+    evaluate = _heuristics(config, links)
+    choices = [*split, *[c for c in encodings if c], *train, *evaluate]
     update = {
         "split": _with(config.split, split),
         "encodings": [
@@ -79,6 +83,7 @@ def resolve(config: PipelineConfig, extent: GraphExtent) -> tuple[PipelineConfig
             for item, choice in zip(config.encodings, encodings, strict=True)
         ],
         "train": _with(config.train, train),
+        "evaluate": _with(config.evaluate, evaluate),
     }
     return config.model_copy(update=update), choices
 
@@ -179,6 +184,16 @@ def _sampling(
             why = f"the nodes of a step hold at most about {STEP_BYTES / 1e9:g} GB"
         chosen.append(Choice("train.batch_size", value, why))
     return chosen
+
+
+def _heuristics(config: PipelineConfig, links: int) -> list[Choice]:
+    if config.evaluate.heuristics != "auto":
+        return []
+    value, why = list(HEURISTICS), "all"
+    if links > MOST_FULL_EDGES:
+        value = [name for name in HEURISTICS if name != TOO_COARSE]
+        why = f"all but {TOO_COARSE}: at {_size(links)} its pushes miss most pairs"
+    return [Choice("evaluate.heuristics", value, why)]
 
 
 def sampled_nodes(batch_size: int, hops: Sequence[int], nodes: int) -> int:

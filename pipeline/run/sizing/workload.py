@@ -98,7 +98,7 @@ class Workload:
             step_nodes=step_nodes,
             step_edges=step_edges,
             steps=steps * train.seeds,
-            heuristics=len(config.evaluate.heuristics),
+            heuristics=len(config.evaluate.chosen_heuristics),
             hard_pairs=config.evaluate.negatives_per_positive if heart else 0,
             candidates=sum(table.rows for table in scored),
             candidate_bytes=sum(table.bytes for table in scored),

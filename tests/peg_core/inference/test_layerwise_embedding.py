@@ -9,7 +9,7 @@ from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.folded_layer import fold_layer
 from peg_core.inference.layerwise_embedding import LayerwiseEmbedding
 from peg_core.layers.message_graph import MessageGraph
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.models.peg import PEG
 from tests.fixtures.relational_graphs import SHAPES, listed_graph
 

@@ -13,7 +13,7 @@ from peg_core.inference.folded_branches import fold_branches
 from peg_core.inference.folded_head import fold_head
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.models.heads import HEADS
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.models.peg import PEG
 from peg_core.models.structural_features import structural_features
 from tests.fixtures.relational_graphs import listed_graph

@@ -6,7 +6,7 @@ import torch
 from peg_core.layers.edge_rule import EdgeRule
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.models import MODELS
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -10,7 +10,7 @@ from peg_core.inference.layerwise_embedding import LayerwiseEmbedding
 from peg_core.layers.light_gcn_conv import LightGCNConv
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.models.light_gcn import LightGCN
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 
 NODES, WIDTH = 17, 6
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from peg_core.models import MODELS
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 
 
 def spec(kind="peg", preset="best", **values):

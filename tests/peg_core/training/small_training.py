@@ -10,7 +10,7 @@ from peg_core.encoding import ENCODERS
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import NodeFeatures
 from peg_core.models import MODELS
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.random_streams import random_stream
 from peg_core.splits.edge_split import split_randomly
 from peg_core.splits.held_out_pairs import HeldOutPairs

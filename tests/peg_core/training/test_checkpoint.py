@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.models.peg import PEG
 from peg_core.training.checkpoint import (
     TrainingState,

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from peg_core.graph.node_features import NodeFeatures
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.models.peg import PEG
 from peg_core.splits.split_store import NO_FOLD, SplitStore
 from peg_core.training.graph_view import GraphView

@@ -7,7 +7,7 @@ import torch
 from peg_core.graph.components import connected_components
 from peg_core.graph.node_features import NodeFeatures
 from peg_core.models import MODELS
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.models.structural_features import structural_features, training_structure
 from peg_core.sampling.neighbour_sampler import ALL, NeighbourSampler
 from peg_core.splits.filtered_graph import without_links

@@ -2,7 +2,7 @@ from dataclasses import fields
 
 import pytest
 
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.training.settings import ModelSettings, Optimisation, Sampling
 from pipeline.config.model_sections import ModelConfig, TrainConfig
 from pipeline.config.pipeline_config import ClusterConfig

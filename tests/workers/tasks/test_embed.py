@@ -10,7 +10,7 @@ from peg_core.artifacts.trained_model import TrainedModel
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import NodeFeatures, input_features
 from peg_core.layers.message_graph import MessageGraph
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.models.peg import PEG
 from workers.artifact_ref import ArtifactRef
 from workers.tasks.embed import (

@@ -20,7 +20,7 @@ from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.inference.candidate_batch import ScoreColumns
 from peg_core.inference.pair_scoring import PairScorer
-from peg_core.models.link_predictor import ModelSpec
+from peg_core.models.model_spec import ModelSpec
 from peg_core.models.peg import PEG
 from tests.fixtures.stored_lists import ITEMS, USERS, store_lists
 from workers.artifact_ref import ArtifactRef

@@ -15,7 +15,8 @@ from ray.train.torch import prepare_model
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import NodeFeatures
 from peg_core.models import MODELS
-from peg_core.models.link_predictor import LinkPredictor, ModelSpec
+from peg_core.models.link_predictor import LinkPredictor
+from peg_core.models.model_spec import ModelSpec
 from peg_core.random_streams import stream_seed
 from peg_core.sampling.neighbour_sampler import NeighbourSampler
 from peg_core.sampling.pyg_sampler import PygNeighbourSampler

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from peg_core.heuristics import HEURISTICS
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.sizing.automatic import GraphExtent, resolve
 from pipeline.stages import STAGES
@@ -50,6 +51,17 @@ def test_a_large_graph_is_trained_by_links():
     assert STAGES["encode"].settings(found)["encodings"][0]["dimensions"] == 64
 
 
+def test_pagerank_is_left_out_where_it_is_too_coarse_unless_asked_for():
+    small, _ = resolve(config(), SMALL)
+    assert STAGES["evaluate"].settings(small) == STAGES["evaluate"].settings(
+        config(evaluate={"heuristics": list(HEURISTICS)})
+    )
+    chosen = values(config(), LARGE)["evaluate.heuristics"]
+    assert set(HEURISTICS) - set(chosen) == {"personalised_pagerank"}
+    asked = config(evaluate={"heuristics": ["personalised_pagerank"]})
+    assert resolve(asked, LARGE)[0].evaluate.heuristics == ["personalised_pagerank"]
+
+
 def test_a_huge_graph_takes_smaller_steps_and_fewer_encodings():
     found, _ = resolve(config(), HUGE)
     assert found.split.folds == 2
@@ -73,6 +85,7 @@ def test_explicit_values_win_at_any_size():
             "batch_size": 77,
             "fan_outs": [3, 3],
         },
+        evaluate={"heuristics": list(HEURISTICS)},
     )
     found, choices = resolve(asked, HUGE)
     assert found.split == asked.split

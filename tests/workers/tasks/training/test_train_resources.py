@@ -4,13 +4,8 @@ import pytest
 import torch
 
 from peg_core.errors import ConfigError
-from workers.tasks.training.train_resources import (
-    TrainResources,
-    device_of,
-    exchange,
-    scaling,
-    task_resources,
-)
+from workers.tasks.training.ray_train import device_of, exchange, scaling
+from workers.tasks.training.train_resources import TrainResources, task_resources
 
 
 def wanted(workers, gpus):
