@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import psutil
@@ -82,10 +81,8 @@ def test_a_server_that_is_not_ray_is_told_apart(kind, scheme, request, monkeypat
     monkeypatch.setattr("workers.cluster.CONNECT_SECONDS", 3.0)
     monkeypatch.setattr("ray.is_initialized", lambda: False)  # whatever ran before
     address = scheme + request.getfixturevalue(kind)
-    start = time.monotonic()
     with pytest.raises(ClusterUnreachable, match=f"{address} .*is not Ray"):
         Cluster(ClusterSettings(address=address)).connect()
-    assert time.monotonic() - start < 20
 
 
 @pytest.mark.ray

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -81,10 +80,9 @@ def merges(levels: int) -> str:
         ('x: "\\ud800"', "a character that Unicode does not have"),
     ],
 )
-def test_bombs_are_refused_at_once(text, expected):
-    started = time.monotonic()
+def test_bombs_are_refused_before_they_are_expanded(text, expected):
+    """What would be expanded takes hours, or all memory: the time limit of tests would end it."""
     assert expected in the_problem(MINIMAL + text)
-    assert time.monotonic() - started < 10
 
 
 def test_a_device_that_never_ends_is_no_pipeline_file():
