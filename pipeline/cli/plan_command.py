@@ -21,6 +21,9 @@ from pipeline.run.sizing.automatic import Choice
 from pipeline.run.sizing.estimate import Estimate
 from pipeline.store.local_store import AnyStore, open_store
 
+# Columns of a terminal that take fingerprints, reasons and costs side by side.
+LEAST_WIDTH = 100
+
 
 @click.command()
 @config_argument
@@ -55,13 +58,14 @@ def plan(
         expected = estimate_run(loaded, open_store(loaded.store), steps)
     except InputError:
         if not as_json:
-            Console(highlight=False).print(_plan_table(steps, {}))
+            console = Console(highlight=False)
+            console.print(_plan_table(steps, {}, width=console.width))
         raise
     if as_json:
         click.echo(json.dumps(expected.as_dict(steps), indent=2))
     else:
         console = Console(highlight=False)
-        console.print(_plan_table(steps, expected.by_stage))
+        console.print(_plan_table(steps, expected.by_stage, width=console.width))
         time, memory, disk = _cost_texts(expected.total)
         console.print(f"\nin all about {time}, {memory} of memory for a task, {disk} of disk")
         if expected.choices:
@@ -69,9 +73,14 @@ def plan(
     require_space(loaded, steps, expected.by_stage)
 
 
-def _plan_table(steps: Sequence[Step], found: Mapping[str, Estimate]) -> Table:
-    table = Table("stage", "action", "fingerprint", "why", box=None)
-    if any(step.action is Action.RUN for step in steps) and found:
+def _plan_table(steps: Sequence[Step], found: Mapping[str, Estimate], *, width: int) -> Table:
+    """A line for each stage; where there is no room for all columns, without the fingerprints."""
+    costs = bool(found) and any(step.action is Action.RUN for step in steps)
+    names = ["stage", "action", "fingerprint", "why"]
+    if costs and width < LEAST_WIDTH:
+        names.remove("fingerprint")
+    table = Table(*names, box=None)
+    if costs:
         for name in ("time", "memory", "disk"):
             table.add_column(name, justify="right", no_wrap=True)
     for step in steps:
@@ -80,7 +89,7 @@ def _plan_table(steps: Sequence[Step], found: Mapping[str, Estimate]) -> Table:
         row = (
             step.stage.name,
             f"[{colour}]{step.action.value}[/{colour}]",
-            step.fingerprint,
+            *([step.fingerprint] if "fingerprint" in names else []),
             step.reason,
             *(_cost_texts(found[step.stage.name]) if runs else ("", "", "")),
         )

@@ -62,6 +62,16 @@ def test_plan_shows_every_stage_and_starts_nothing(small_config):
     assert not (small_config.parent / "store").exists()
 
 
+@pytest.mark.parametrize(("width", "shown"), [(80, False), (120, True)])
+def test_a_plan_leaves_out_fingerprints_before_it_breaks_numbers(small_config, width, shown):
+    result = CliRunner().invoke(cli, ["plan", str(small_config)], env={"COLUMNS": str(width)})
+    lines = [line.split() for line in result.output.splitlines()]
+    assert ("fingerprint" in lines[0]) is shown
+    ingest = next(line for line in lines if line[:2] == ["ingest", "run"])
+    assert ingest[-1] in ("B", "KB", "MB")
+    assert ingest[-3] in ("KB", "MB", "GB")
+
+
 def test_status_of_a_pipeline_that_never_ran(small_config):
     result = invoke("status", str(small_config))
     assert result.output.count("missing") == 12
