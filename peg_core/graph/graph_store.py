@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +17,6 @@ from peg_core.errors import ArtifactMismatch, PegError
 from peg_core.graph.relations import Codes, Relations
 from peg_core.kernels.directed_structure import directed_degrees
 from peg_core.kernels.sorted_rows import contains, contains_bit, count_bits
-from peg_core.storage.shared_array import array_shape
 
 IntArray = npt.NDArray[np.integer[Any]]
 FloatArray = npt.NDArray[np.floating[Any]]
@@ -245,21 +243,6 @@ class GraphStore:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a GraphStore is opened by path in each process, it is not pickled")
-
-
-@dataclass(frozen=True)
-class GraphSize:
-    """How large a stored graph is; nothing but the heads of its arrays is read."""
-
-    num_nodes: int
-    num_edges: int
-
-    @classmethod
-    def open(cls, folder: Path) -> GraphSize:
-        (bounds,), (entries,) = (
-            array_shape(folder / f"{name}.npy") for name in ("indptr", "indices")
-        )
-        return cls(bounds - 1, entries // 2)
 
 
 def is_graph_store(folder: Path) -> bool:

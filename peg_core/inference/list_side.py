@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peg_core.errors import InputError, nearest_hint
+from peg_core.graph.graph_outline import GraphOutline
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.ids.graph_ids import GraphIds, KindIds
 from peg_core.splits.partners import Partners
@@ -61,7 +62,7 @@ class ListSide:
     turned: bool = False
 
     @classmethod
-    def of(cls, graph: GraphStore, wanted: str | None = None) -> list[Self]:
+    def of(cls, graph: GraphStore | GraphOutline, wanted: str | None = None) -> list[Self]:
         """The sides that are asked for.
 
         Args:

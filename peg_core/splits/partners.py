@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from peg_core.graph.graph_outline import GraphOutline
 from peg_core.graph.graph_store import GraphStore
 
 IntArray = npt.NDArray[np.integer[Any]]
@@ -33,7 +34,7 @@ class Partners:
     directed: bool = False
 
     @classmethod
-    def of(cls, graph: GraphStore, *, anchors: str | None = None) -> Self:
+    def of(cls, graph: GraphStore | GraphOutline, *, anchors: str | None = None) -> Self:
         """The ends of the links that are predicted in a graph.
 
         Args:

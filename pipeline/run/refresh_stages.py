@@ -11,7 +11,8 @@ from peg_core.artifacts.manifest import Manifest
 from peg_core.artifacts.positions import Positions
 from peg_core.artifacts.recipe import Recipe
 from peg_core.atomic_file import write_json
-from peg_core.graph.graph_store import GraphSize, GraphStore
+from peg_core.graph.graph_outline import GraphOutline
+from peg_core.graph.graph_store import GraphStore
 from peg_core.metrics.drift import population_stability_index
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.run.kept_model import encoding_sections, features_stage
@@ -110,7 +111,7 @@ class RefreshStages:
         def run(context: StageContext) -> StageResult:
             context = replace(context, config=trained_as(context.config))
             last = self._encoded(self.baseline.last)
-            trained = self._encoded(self.baseline.trained).graph.at(GraphSize).open()
+            trained = self._encoded(self.baseline.trained).graph.at(GraphOutline).open()
             start = WarmStart(last.positions, last.graph, trained.num_nodes)
             result = encode.encode_graphs(context, encode_all.requests(context, start))
             reports = [details["report"] for details in result.details.values()]

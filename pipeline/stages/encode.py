@@ -8,7 +8,8 @@ from typing import Any
 
 from peg_core.artifacts.positions import Positions
 from peg_core.encoding import ENCODERS
-from peg_core.graph.graph_store import GraphSize, GraphStore
+from peg_core.graph.graph_outline import GraphOutline
+from peg_core.graph.graph_store import GraphStore
 from peg_core.splits.fold_graph import MOST_HELD_ENTRIES
 from peg_core.splits.split_store import NO_FOLD, TRAIN_GRAPH
 from peg_core.storage.stored_path import is_there, remove
@@ -55,7 +56,7 @@ def run(context: StageContext) -> StageResult:
 def keep_fold_graphs(context: StageContext, requests: list[EncodeRequest]) -> list[EncodeRequest]:
     """Write the graphs without a fold side by side where the graph is large, for all encodings."""
     split = context.inputs.split
-    size = split.at(GraphSize, TRAIN_GRAPH).open()
+    size = split.at(GraphOutline, TRAIN_GRAPH).open()
     if 2 * size.num_edges <= MOST_HELD_ENTRIES:
         return requests
     done = context.tasks.markers

@@ -11,6 +11,7 @@ import polars as pl
 
 from peg_core.artifacts.evaluation import TEST_PAIRS, Evaluation, MethodScores
 from peg_core.artifacts.trained_model import seed_part
+from peg_core.graph.graph_outline import GraphOutline
 from peg_core.metrics.bootstrap import Bootstrap
 from peg_core.metrics.reliability import expected_calibration_error, reliability_curve
 from peg_core.splits.held_out_pairs import count_pairs, is_linked
@@ -95,7 +96,7 @@ def _methods(context: StageContext) -> dict[str, MethodRequest]:
         "graph": inputs.train_graph,
         "nodes": inputs.node_ids,
         "columns": graph.predicted.ends,
-        "known": inputs.graph if inputs.graph.open().is_directed else None,
+        "known": inputs.graph if inputs.graph.at(GraphOutline).open().is_directed else None,
     }
     methods = {}
     for seed in seeds_of(context.config):

@@ -10,7 +10,7 @@ import numpy as np
 from peg_core.atomic_file import copy_file
 from peg_core.errors import InputError
 from peg_core.graph.feature_transform import FeatureTransform
-from peg_core.graph.graph_store import GraphSize
+from peg_core.graph.graph_outline import GraphOutline
 from peg_core.graph.node_features import DEGREE_WIDTH, TABLE_KINDS, NodeFeatures
 from peg_core.storage.shared_array import create_array
 from peg_core.storage.stored_path import remove
@@ -80,7 +80,7 @@ def build_features(context: StageContext, request: FeatureRequest) -> dict[str, 
 
 
 def _build_table(context: StageContext, request: FeatureRequest) -> dict[str, Any]:
-    num_nodes = request.graph.at(GraphSize).open().num_nodes
+    num_nodes = request.graph.at(GraphOutline).open().num_nodes
     raw_width, width = _widths(request, num_nodes)
     ranges = _ranges(num_nodes, max(raw_width, width))
     facts: dict[str, Any] = {"width": width}

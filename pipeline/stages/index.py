@@ -10,7 +10,7 @@ from peg_core.artifacts.vector_indexes import (
     VectorIndexes,
     vector_width,
 )
-from peg_core.graph.graph_store import GraphSize
+from peg_core.graph.graph_outline import GraphOutline
 from peg_core.inference.list_side import ListSide
 from peg_core.inference.vector_code import IndexDtype
 from pipeline.config.pipeline_config import PipelineConfig
@@ -39,9 +39,9 @@ def run(context: StageContext) -> StageResult:
     recommend = context.config.recommend
     assert recommend is not None  # the stage is enabled only then
     embedded = context.inputs.best_scorer(graph=recommend.graph).embedded
-    num_nodes = embedded.graph.at(GraphSize).open().num_nodes
+    num_nodes = embedded.graph.at(GraphOutline).open().num_nodes
     dtype = _dtype(recommend, num_nodes)
-    sides = ListSide.of(context.inputs.graph.open(), recommend.made_for)
+    sides = ListSide.of(context.inputs.graph.at(GraphOutline).open(), recommend.made_for)
     names = VectorIndexes.names(len(context.config.encodings))
     parts = [
         part

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from peg_core.errors import PegError
-from peg_core.graph.graph_store import GraphSize
+from peg_core.graph.graph_outline import GraphOutline
 from peg_core.splits.edge_split import hash_bounds, last_ranks
 from peg_core.splits.entry_chunk import entry_ranges
 from peg_core.splits.leak_check import require_none
@@ -63,7 +63,7 @@ class RangeSplit:
     def run(self) -> dict[str, int]:
         """Write the split; returns the counts for the manifest."""
         split, store = self.request.split, self.request.split.out.open()
-        size = split.graph.at(GraphSize).open()
+        size = split.graph.at(GraphOutline).open()
         spans = entry_ranges(2 * size.num_edges, self.entries)
         (prepared,) = self.map(prepare_task, [self._shard("prepare")], "prepare")
         last = None

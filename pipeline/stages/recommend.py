@@ -11,7 +11,7 @@ from peg_core.graph.edge_table import (
     find_parquet_files,
     open_parquet,
 )
-from peg_core.graph.graph_store import GraphSize
+from peg_core.graph.graph_outline import GraphOutline
 from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.id_types import joint_id_type
 from peg_core.inference.list_side import BOTH, ListSide
@@ -56,8 +56,7 @@ def files(config: PipelineConfig) -> dict[str, str]:
 def run(context: StageContext) -> StageResult:
     recommend = context.config.recommend
     assert recommend is not None  # the stage is enabled only then
-    graph = context.inputs.graph.open()
-    sides = ListSide.of(graph, recommend.made_for)
+    sides = ListSide.of(context.inputs.graph.at(GraphOutline).open(), recommend.made_for)
     conditions, limits = _conditions(context, recommend, sides)
     requests = [
         _request(context, recommend, sides, number, conditions) for number in range(len(sides))
@@ -226,7 +225,7 @@ def _measure_recall(
     assert recommend is not None
     wanted = recommend.measure_recall
     if wanted is None:
-        nodes = requests[0].graph.at(GraphSize).open().num_nodes
+        nodes = requests[0].graph.at(GraphOutline).open().num_nodes
         wanted = SAMPLE if nodes <= MEASURED_NODES else 0
     if not wanted:
         return None

@@ -18,6 +18,7 @@ from peg_core.graph.edge_table import (
     list_row_groups,
     open_parquet,
 )
+from peg_core.graph.graph_outline import GraphOutline
 from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.id_types import BINARY, TEXT
 from peg_core.inference.candidate_batch import ScoreColumns
@@ -117,7 +118,7 @@ def _check_kinds(
     context: StageContext, score: ScoreConfig, request: ScoreRequest, groups: list[RowGroup]
 ) -> None:
     """Where the ends are of two kinds: refuse columns that were mixed up."""
-    relations = context.inputs.graph.open().relations
+    relations = context.inputs.graph.at(GraphOutline).open().relations
     if relations is None or relations.source_nodes == relations.target_nodes:
         return
     some = groups[:: max(1, len(groups) // CHECKED_GROUPS)][:CHECKED_GROUPS]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from peg_core.graph.graph_store import GraphSize
+from peg_core.graph.graph_outline import GraphOutline
 from peg_core.splits.split_store import SplitStore
 from peg_core.splits.split_work import SplitWork
 from peg_core.storage.stored_path import is_there, remove
@@ -66,7 +66,7 @@ def split_request(context: StageContext) -> SplitRequest:
 
 def run(context: StageContext) -> StageResult:
     split, request = context.config.split, split_request(context)
-    if 2 * request.graph.at(GraphSize).open().num_edges > ENTRIES_PER_TASK:
+    if 2 * request.graph.at(GraphOutline).open().num_edges > ENTRIES_PER_TASK:
         split_by_ranges(context, request)
     # a graph that is split by now has its marker
     (counts,) = context.map(split_task, [Shard(SPLIT, {"request": request})], note="splitting")

@@ -12,7 +12,7 @@ from peg_core.artifacts.positions import Positions
 from peg_core.artifacts.recipe import Recipe
 from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
 from peg_core.atomic_file import atomic_path
-from peg_core.graph.graph_store import GraphSize
+from peg_core.graph.graph_outline import GraphOutline
 from peg_core.models import model_version
 from peg_core.splits.split_store import TRAIN_GRAPH
 from peg_core.training.settings import MOST_FULL_EDGES
@@ -131,7 +131,7 @@ def _cpus(context: StageContext) -> int:
     More threads change the last bits of a model, so a smaller graph keeps to those of one task.
     """
     config, cluster = context.config, context.config.cluster
-    edges = context.inputs.split.at(GraphSize, TRAIN_GRAPH).open().num_edges
+    edges = context.inputs.split.at(GraphOutline, TRAIN_GRAPH).open().num_edges
     alone = config.train.seeds == 1 and cluster.train_workers == 1
     if alone and edges > MOST_FULL_EDGES and config.train.batching != "full":
         return cluster.workers * cluster.cpus_per_worker

@@ -13,6 +13,7 @@ from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.node_ids import NodeIds
+from peg_core.heuristics import HEURISTICS
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.metrics.calibration import Calibration
 from peg_core.splits.split_store import TRAIN_GRAPH, SplitStore
@@ -136,14 +137,14 @@ def test_small_parts_give_the_same_metrics(evaluated, monkeypatch):
         nodes=graph.at(GraphIds),
         columns=("src", "dst"),
         out=out.at(MethodScores, "heuristics"),
-        heuristics=tuple(config.evaluate.heuristics),
+        heuristics=tuple(HEURISTICS),
     )
     table = current / "split" / "test.parquet"
     for part in range(-(-len(pl.read_parquet(table)) // 7)):
         evaluate_tasks.score_pairs_task(method, table, "test_pairs", part)
     for part in range(out.open().num_parts):
         evaluate_tasks.score_hard_task(method, out, "heart", part)
-    number = config.evaluate.heuristics.index("katz")
+    number = list(HEURISTICS).index("katz")
     rank = evaluate_tasks.RankRequest(
         method.out, "katz", number, [1, 10], evaluate_tasks.Bootstrap(1000, 0.95), config.split.seed
     )

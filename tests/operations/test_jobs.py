@@ -41,8 +41,8 @@ def peg(*arguments):
 
 def wait_until(condition, what):
     for _ in range(600):
-        if condition():
-            return
+        if found := condition():
+            return found
         time.sleep(0.1)
     raise AssertionError(f"waited in vain for {what}")
 
@@ -53,15 +53,18 @@ def scrape(node):
     return urllib.request.urlopen(url, timeout=10).read().decode()
 
 
+def ingested_rows(text):
+    return [line for line in text.splitlines()
+            if line.startswith("ray_peg_stage_rows{") and 'stage="ingest"' in line]  # fmt: skip
+
+
 def test_a_stopped_job_is_refused_under_its_id_and_goes_on_under_another(small_config, ray_head):
     store = small_config.parent / "store"
     address = ("--address", ray_head.dashboard)
     first = peg("submit", small_config, *address, "--no-wait")
     job = first.output.split()[0]
     wait_until(lambda: list(store.glob("split/*/manifest.json")), "the split")
-    wait_until(lambda: "ray_peg_stage_rows{" in scrape(ray_head), "metrics of finished stages")
-    [rows] = [line for line in scrape(ray_head).splitlines()
-              if line.startswith("ray_peg_stage_rows{") and 'stage="ingest"' in line]  # fmt: skip
+    [rows] = wait_until(lambda: ingested_rows(scrape(ray_head)), "metrics of finished stages")
     assert 'pipeline="small"' in rows
     assert "stopped" in peg("jobs", "stop", job, *address).output
     assert not list(store.glob("report/*/manifest.json"))

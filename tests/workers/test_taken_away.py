@@ -1,5 +1,6 @@
 """A machine that is taken away after a notice costs no attempt of the tasks that it ran."""
 
+import os
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 from ray.cluster_utils import Cluster
 from ray.exceptions import NodeDiedError, RayError
 
+from workers.local_ray.private_session import CLUSTER_MODE
 from workers.ray_nodes import taken_away
 from workers.ray_nodes.taken_away import was_taken_away
 
@@ -83,7 +85,8 @@ def test_a_shard_of_a_drained_machine_runs_again_without_retries(tmp_path):
             [sys.executable, "-m", "ray.scripts.scripts", "drain-node", "--node-id", spot.node_id,
              "--address", machines.address, "--reason", "DRAIN_NODE_REASON_PREEMPTION",
              "--reason-message", "spot", "--deadline-remaining-seconds", "0"],
-            check=True,
+            # beside a local Ray the machines are on loopback: the address stays as it is
+            env={**os.environ, CLUSTER_MODE: "0"}, check=True,
         )  # fmt: skip
         machines.add_node(num_cpus=1)
         machines.remove_node(spot, allow_graceful=False)

@@ -21,7 +21,8 @@ from peg_core.encoding.spectral.warm_start import (
     was_refined,
     with_next_eigenvalue,
 )
-from peg_core.graph.graph_store import GraphSize, GraphStore
+from peg_core.graph.graph_outline import GraphOutline
+from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.splits.fold_graph import write_fold_graph
 from peg_core.splits.leak_check import require_no_leaks
@@ -175,7 +176,7 @@ def _tell_start(given: bool, used: bool, solvers: tuple[str, ...]) -> str:
 
 def num_nodes(request: EncodeRequest) -> int:
     """Nodes of the graph to encode; folds have those of the whole graph."""
-    return request.message_graph.at(GraphSize).open().num_nodes
+    return request.message_graph.at(GraphOutline).open().num_nodes
 
 
 def open_graph(request: EncodeRequest) -> tuple[GraphStore, dict[str, int]]:

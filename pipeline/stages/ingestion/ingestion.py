@@ -17,7 +17,7 @@ from peg_core.graph.edge_rows import Dirt
 from peg_core.graph.edge_runs import RunColumns
 from peg_core.graph.edge_sides import Sides
 from peg_core.graph.edge_table import RowGroup, find_id_type, find_parquet_files, list_row_groups
-from peg_core.graph.graph_store import GraphSize
+from peg_core.graph.graph_outline import GraphOutline
 from peg_core.storage.stored_path import remove
 from pipeline.run.stage import StageContext
 from pipeline.stages.ingestion.node_numbering import NodeNumbering, Parts
@@ -117,7 +117,7 @@ class Ingestion:
         remove(request.work)
         counts = row_counts(sorted_rows, merged, last)
         if request.previous is not None:
-            counts["edges_before"] = request.previous.at(GraphSize).open().num_edges
+            counts["edges_before"] = request.previous.at(GraphOutline).open().num_edges
             distinct = sum(done["new"] for done in merged) // 2
             counts["already_known"] = distinct - (counts["edges"] - counts["edges_before"])
         return counts
