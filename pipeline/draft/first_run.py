@@ -45,7 +45,8 @@ def expect_first_run(draft: Draft) -> FirstRun:
 
 def _better_known(extent: GraphExtent, draft: Draft, config: PipelineConfig) -> GraphExtent:
     """Nodes that were counted, where all rows were looked at and no table tells."""
-    if extent.exact or not draft.edges.is_whole or config.graph.node_tables:
+    tables, kinds = config.graph.node_tables, config.graph.kinds
+    if extent.exact or not draft.edges.is_whole or len(tables) == len(kinds):
         return extent
     return GraphExtent(draft.sampled_nodes, extent.edges, exact=False)
 
