@@ -18,6 +18,9 @@ from peg_core.graph.graph_store import GraphStore
 from peg_core.storage.shared_array import create_array
 
 if TYPE_CHECKING:
+    from peg_core.explain.pair_explainer import PairExplainer
+    from peg_core.graph.ids.graph_ids import GraphIds
+    from peg_core.graph.node_features import NodeFeatures
     from peg_core.inference.pair_scoring import PairScorer
 
 Array = npt.NDArray[Any]
@@ -104,3 +107,13 @@ class EmbeddedGraph:
         return PairScorer(
             model.network, self.graph, self.embeddings, list(self.positions), self.components
         )
+
+    def explainer(
+        self, model: TrainedModel, ids: GraphIds, features: NodeFeatures | None = None
+    ) -> PairExplainer:
+        """Why the model gives pairs of this graph their scores."""
+        from peg_core.explain.pair_explainer import PairExplainer, distinct_names
+
+        kinds = [str(item.get("kind", "le")) for item in model.recipe.encodings]
+        line = None if model.calibration is None else model.calibration.line()
+        return PairExplainer(self.scorer(model), ids, distinct_names(kinds), features, line)

@@ -1,6 +1,7 @@
 """Heads: from the embeddings, geometry and structure of a pair to one logit.
 
-Shapes of every head: first, second [num_pairs, hidden]; geometry [num_pairs, 3 *
+Shapes of every head: first, second [num_pairs, hidden]; products [num_pairs, hidden], or half as
+many again where links are directed; geometry [num_pairs, 3 *
 num_encodings]; structure [num_pairs, 6], or 15 where links are directed; returns [num_pairs].
 
 A directed head gives (u, v) another logit than (v, u). It also reads what u sends times what v
@@ -10,6 +11,7 @@ ends in a linear map, so halves can become any two projections, and rows are rea
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 import torch
@@ -46,9 +48,17 @@ class Head(nn.Module):
         width: int,
         directed: bool = False,
     ) -> None:
-        del hidden, num_encodings, dropout, width
+        del num_encodings, dropout, width
         super().__init__()
+        self.hidden = hidden
         self.directed = directed
+
+    def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
+        return self.combine(self.products(first, second), geometry, structure)
+
+    @abstractmethod
+    def combine(self, products: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
+        """The logits from what :meth:`products` gives in place of the embeddings, [num_pairs]."""
 
     def products(self, first: Tensor, second: Tensor) -> Tensor:
         """The Hadamard product, and where links are directed that of halves crosswise."""
@@ -85,8 +95,8 @@ class StructuralHead(Head):
             nn.Linear(width, 1),
         )
 
-    def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
-        inputs = torch.cat([self.products(first, second), geometry, structure], dim=-1)
+    def combine(self, products: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
+        inputs = torch.cat([products, geometry, structure], dim=-1)
         return self.network(inputs).squeeze(-1)
 
 
@@ -115,12 +125,11 @@ class LinearHead(Head):
             self.linear.weight[0, : 1 + directed] = 1.0
             self.linear.bias.zero_()
 
-    def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
+    def combine(self, products: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
         del structure
-        hidden, products = first.shape[-1], self.products(first, second)
-        sums = [products[:, :hidden].sum(-1, keepdim=True)]
+        sums = [products[:, : self.hidden].sum(-1, keepdim=True)]
         if self.directed:
-            sums.append(products[:, hidden:].sum(-1, keepdim=True))
+            sums.append(products[:, self.hidden :].sum(-1, keepdim=True))
         return self.linear(torch.cat([*sums, geometry[:, 1::NUM_GEOMETRIC]], dim=-1)).squeeze(-1)
 
 
@@ -136,6 +145,10 @@ class CosineHead(Head):
     def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
         del geometry, structure
         return self.scale * (first * second).sum(-1)
+
+    def combine(self, products: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
+        del geometry, structure
+        return self.scale * products[:, : self.hidden].sum(-1)
 
 
 class MLPHead(Head):
@@ -161,9 +174,9 @@ class MLPHead(Head):
         )
         self.straight = nn.Linear(inputs, 1, bias=False)
 
-    def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
+    def combine(self, products: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
         del structure
-        inputs = torch.cat([self.products(first, second), geometry], dim=-1)
+        inputs = torch.cat([products, geometry], dim=-1)
         return (self.network(inputs) + self.straight(inputs)).squeeze(-1)
 
 
@@ -198,8 +211,8 @@ class BranchHead(Head):
         self.dropout = nn.Dropout(dropout)
         self.last = nn.Linear(width, 1)
 
-    def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
-        parts = [self.products(first, second), structure, geometry]
+    def combine(self, products: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
+        parts = [products, structure, geometry]
         read = zip(self.branches, parts, strict=False)
         total = torch.stack([branch(part) for branch, part in read]).sum(0)
         return self.last(self.dropout(total)).squeeze(-1)

@@ -36,6 +36,10 @@ COMMANDS = {
         "pipeline.cli.history_command:history",
         "Show the runs of STORE: a folder, a URL, or the pipeline file that names it.",
     ),
+    "init": (
+        "pipeline.cli.init.init_command:init",
+        "Look at Parquet files and write a pipeline file for them.",
+    ),
     "inspect": (
         "pipeline.cli.inspect_command:inspect",
         "Look into a graph, or compare two encodings; nothing is started or changed.",
@@ -83,6 +87,7 @@ def cli() -> None:
     where it stopped.
 
     \b
+    peg init edges.parquet                  a pipeline file for tables of your own
     peg run configs/quickstart.yaml         from edges to scores and a report
     peg plan configs/quickstart.yaml        what would run, what is reused, and why
     peg recommend configs/quickstart.yaml   the best new links of every node

@@ -66,7 +66,7 @@ def plan(
     else:
         console = Console(highlight=False)
         console.print(_plan_table(steps, expected.by_stage, width=console.width))
-        time, memory, disk = _cost_texts(expected.total)
+        time, memory, disk = cost_texts(expected.total)
         console.print(f"\nin all about {time}, {memory} of memory for a task, {disk} of disk")
         if expected.choices:
             console.print(_choices_table(expected.choices))
@@ -91,13 +91,13 @@ def _plan_table(steps: Sequence[Step], found: Mapping[str, Estimate], *, width: 
             f"[{colour}]{step.action.value}[/{colour}]",
             *([step.fingerprint] if "fingerprint" in names else []),
             step.reason,
-            *(_cost_texts(found[step.stage.name]) if runs else ("", "", "")),
+            *(cost_texts(found[step.stage.name]) if runs else ("", "", "")),
         )
         table.add_row(*row[: len(table.columns)])
     return table
 
 
-def _cost_texts(estimate: Estimate) -> tuple[str, str, str]:
+def cost_texts(estimate: Estimate) -> tuple[str, str, str]:
     """Time, memory and disk, none longer than an estimate deserves."""
     sizes = (show_bytes(size) for size in (estimate.task_memory_bytes, estimate.disk_bytes))
     memory, disk = sizes

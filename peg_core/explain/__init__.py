@@ -1,0 +1,1 @@
+"""Why a pair has the score that it has."""

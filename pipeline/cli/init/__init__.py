@@ -1,0 +1,1 @@
+"""`peg init`: the first pipeline file."""

@@ -1,0 +1,1 @@
+"""A first configuration for tables that nobody has described yet."""
