@@ -81,6 +81,17 @@ def test_a_heuristic_that_is_better_beyond_the_interval(model, heuristic, told):
         assert f"1,000 test links: auc {heuristic:.4f} against 0.7000" in found[0]
 
 
+def test_a_heuristic_that_is_ahead_at_the_top_is_named_where_the_auc_is_not_its_own():
+    model = row("peg", 0.9) | {"mrr": 0.74, "mrr_low": 0.7, "mrr_high": 0.78}
+    ahead = row("resource_allocation", 0.8) | {"mrr": 0.85}
+    (text,) = rails([model, ahead])
+    assert "resource allocation needs no training" in text
+    assert "mrr 0.8500 against 0.7400; set `calibrate.stack: true`" in text
+    assert rails([model, ahead | {"mrr": 0.78}]) == []
+    (text,) = rails([model, ahead | {"auc": 0.95}])  # said once, by the first metric
+    assert "auc 0.9500 against 0.9000" in text
+
+
 def test_without_intervals_any_difference_counts():
     rows = [{"method": "peg", "mrr": 0.1}, {"method": "katz", "mrr": 0.11}]
     assert len(rails(rows, metric="mrr")) == 1
