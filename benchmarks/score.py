@@ -22,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.graph.relations import NodeKind, Relation, Relations
 from peg_core.inference.pair_scoring import PairScorer
+from peg_core.metrics.stack import Stack
 from peg_core.models.model_spec import ModelSpec
 from peg_core.models.peg import PEG
 from pipeline.config.pipeline_config import PipelineConfig
@@ -175,6 +177,14 @@ def measure_kernel(folder: Path, head: str) -> float:
     return best_rate(len(source), lambda: scorer.logits(source, target))
 
 
+def measure_stacked(folder: Path, head: str) -> float:
+    """The same head, with common neighbours in the sum."""
+    scorer = replace(open_scorer(folder, head), stack=Stack(1.2, (-1.5, -1.5, 10.0)))
+    source, target = random_pairs(scorer.graph.num_nodes, IN_MEMORY_PAIRS)
+    scorer.logits(source, target)
+    return best_rate(len(source), lambda: scorer.logits(source, target))
+
+
 def measure_hubs(folder: Path, head: str) -> float:
     """Ends drawn by degree, so that most pairs hold a hub."""
     scorer = open_scorer(folder, head)
@@ -244,6 +254,7 @@ def measure_stage(folder: Path, head: str) -> float:
 MEASURES = {
     "memory": measure_memory,
     "kernel": measure_kernel,
+    "stacked": measure_stacked,
     "hubs": measure_hubs,
     "torch": measure_torch,
     "stage": measure_stage,
@@ -301,6 +312,8 @@ def compare(folder: Path) -> None:
     for head in HEADS:
         kernel = measure_apart(folder, "kernel", head)
         show(f"kernel, {head} head", kernel, f"{kernel['rate'] / memory['rate']:.2f} of memory")
+        stacked = measure_apart(folder, "stacked", head)
+        show(f"kernel, {head} head, stacked", stacked, f"{stacked['rate'] / kernel['rate']:.2f}x")
         stage = measure_apart(folder, "stage", head)
         show(f"stage, {head} head", stage, f"{stage['rate'] / memory['rate']:.2f} of memory")
         if head == "linear":

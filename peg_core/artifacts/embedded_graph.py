@@ -101,11 +101,16 @@ class EmbeddedGraph:
         )
 
     def scorer(self, model: TrainedModel) -> PairScorer:
-        """The model's head over memory-mapped arrays."""
+        """The model's head over memory-mapped arrays, stacked where its calibration says so."""
         from peg_core.inference.pair_scoring import PairScorer
 
         return PairScorer(
-            model.network, self.graph, self.embeddings, list(self.positions), self.components
+            model.network,
+            self.graph,
+            self.embeddings,
+            list(self.positions),
+            self.components,
+            None if model.calibration is None else model.calibration.stack,
         )
 
     def explainer(

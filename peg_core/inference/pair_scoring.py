@@ -18,9 +18,10 @@ from peg_core.kernels.branch_kernel import branch_logits
 from peg_core.kernels.directed_pair_kernel import directed_logits
 from peg_core.kernels.hidden_layer import pack_columns, pack_values
 from peg_core.kernels.node_rows import frozen_rows
-from peg_core.kernels.pair_kernel import hidden_logits, linear_logits
+from peg_core.kernels.pair_kernel import hidden_logits, linear_logits, stack_logits
 from peg_core.kernels.thread_spans import map_spans, row_spans
 from peg_core.layers.message_graph import Positions
+from peg_core.metrics.stack import Stack
 from peg_core.models.link_predictor import LinkPredictor
 from peg_core.models.pair_geometry import pair_geometry
 from peg_core.models.structural_features import structural_features
@@ -45,6 +46,7 @@ class PairScorer:
         embeddings: [num_nodes, hidden], float32 or float16.
         positions: [num_nodes, dimensions] for every encoding.
         components: The component of every node, [num_nodes].
+        stack: What the logits are made of beside the head's; None: of those alone.
     """
 
     model: LinkPredictor
@@ -52,6 +54,7 @@ class PairScorer:
     embeddings: npt.NDArray[np.floating[Any]]
     positions: Positions
     components: IntArray
+    stack: Stack | None = None
 
     def __post_init__(self) -> None:
         for array in (self.embeddings, *self.positions, self.components):
@@ -94,16 +97,17 @@ class PairScorer:
     def _score(self, source: IntArray, target: IntArray, out: FloatArray) -> None:
         """Logits by the kernel; pairs of a hub are found together, so many pairs are better."""
         kernel, rows, more = self._kernel
-        if kernel is linear_logits:
-            structure: FloatArray | None = None
-        elif self._reads_structure:
+        structure = read = np.empty((len(source), 0), dtype=np.float32)
+        if self._reads_structure or self.stack is not None:
             structure = structural_features(self.graph, source, target, self.components)
-        else:
-            structure = np.empty((len(source), 0), dtype=np.float32)
+        if self._reads_structure:
+            read = structure
 
         def score(span: slice) -> None:
-            own = () if structure is None else (structure[span],)
+            own = () if kernel is linear_logits else (read[span],)
             kernel(*rows, *own, *more, source[span], target[span], out[span])
+            if self.stack is not None:
+                stack_logits(structure[span], self.stack.weights, out[span])
 
         map_spans(score, row_spans(len(source)))
 
@@ -159,7 +163,10 @@ class PairScorer:
             torch.from_numpy(geometry),
             torch.from_numpy(structure),
         )
-        return logits.numpy()
+        out: FloatArray = logits.numpy()
+        if self.stack is not None:
+            stack_logits(structure, self.stack.weights, out)
+        return out
 
     def _checked(self, nodes: IntArray) -> npt.NDArray[np.int64]:
         """Indices as the kernel reads them; it does not look: a wrong one would read anything."""

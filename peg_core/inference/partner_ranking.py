@@ -135,6 +135,8 @@ def _inner_product(scorer: PairScorer) -> FloatArray | None:
     """The weights of a head that is an inner product of the embeddings; None for any other."""
     from peg_core.inference.folded_head import fold_head
 
+    if scorer.stack is not None:
+        return None
     width = scorer.embeddings.shape[1]
     head = fold_head(scorer.model.head, hidden=width, num_encodings=len(scorer.positions))
     if head is None or not head.is_linear or head.directed:

@@ -135,6 +135,22 @@ def _fill_rows(
 
 
 @numba.njit(cache=True, nogil=True)
+def stack_logits(structure: FloatArray, weights: FloatArray, out: FloatArray) -> None:
+    """``out[i] = weights . (out[i], structure[i])``, of which the first columns are read.
+
+    Args:
+        structure: [num_pairs, num_weights - 1] or more.
+        weights: That of the logit first.
+        out: [num_pairs] logits.
+    """
+    for i in range(len(out)):
+        total = weights[0] * out[i]
+        for k in range(1, len(weights)):
+            total += weights[k] * structure[i, k - 1]
+        out[i] = total
+
+
+@numba.njit(cache=True, nogil=True)
 def fill_structure(structure: FloatArray, tile: FloatArray) -> None:
     """What is known of the neighbourhoods of some pairs, in the last columns."""
     column = tile.shape[1] - structure.shape[1]

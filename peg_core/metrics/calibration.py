@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from peg_core.atomic_file import write_json
 from peg_core.errors import GraphTooSmall
+from peg_core.metrics.logistic_fit import NEWTON_STEPS, cross_entropy, sigmoid, wanted_chances
+from peg_core.metrics.stack import Stack
 
 FloatArray = npt.NDArray[np.floating[Any]]
 
@@ -20,7 +22,6 @@ FILE_NAME = "calibration.json"
 # A calibration keeps the order of the pairs: a model worse than chance is flattened, not turned.
 # Of logits with deviation 1; less where they lie further apart.
 SMALLEST_SLOPE = 0.01
-NEWTON_STEPS = 50
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,13 @@ class Calibration:
     Args:
         slope, intercept: The calibrated logit is ``slope * logit + intercept``.
         prior: Share of links among the pairs that it was fitted to.
+        stack: What the logits are made of; None: they are the model's own.
     """
 
     slope: float
     intercept: float
     prior: float
+    stack: Stack | None = None
 
     def probabilities(
         self, logits: FloatArray, *, prior: float | None = None
@@ -45,7 +48,7 @@ class Calibration:
             prior: Share of links where the pairs come from; none: as in the fit.
         """
         slope, intercept = self.line(prior=prior)
-        return _sigmoid(slope * logits.astype(np.float64) + intercept).astype(np.float32)
+        return sigmoid(slope * logits.astype(np.float64) + intercept).astype(np.float32)
 
     def line(self, *, prior: float | None = None) -> tuple[float, float]:
         """Slope and intercept for pairs of which this share are links; none: as in the fit."""
@@ -53,11 +56,16 @@ class Calibration:
         return self.slope, self.intercept + shift
 
     def save(self, folder: Path) -> None:
-        write_json(folder / FILE_NAME, dataclasses.asdict(self))
+        values = dataclasses.asdict(self)
+        if self.stack is None:
+            del values["stack"]  # as files were before there was one
+        write_json(folder / FILE_NAME, values)
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        return cls(**json.loads((folder / FILE_NAME).read_text()))
+        values = json.loads((folder / FILE_NAME).read_text())
+        stack = values.pop("stack", None)
+        return cls(**values, stack=None if stack is None else Stack.of(stack))
 
 
 def fit_logistic(logits: FloatArray, labels: npt.NDArray[Any]) -> Calibration:
@@ -77,7 +85,7 @@ def fit_logistic(logits: FloatArray, labels: npt.NDArray[Any]) -> Calibration:
             f"calibration needs links and non-links, found {links:,} and {others:,}; "
             "raise `split.valid`, or give a larger graph"
         )
-    wanted = np.where(labels == 1, (links + 1) / (links + 2), 1 / (others + 2))
+    wanted = wanted_chances(labels)
     x = logits.astype(np.float64)
     slope, intercept = _newton(x, wanted)
     smallest = SMALLEST_SLOPE / max(float(x.std()), 1.0)
@@ -96,14 +104,14 @@ def _newton(x: FloatArray, wanted: FloatArray, slope: float | None = None) -> tu
     offset = np.zeros(len(x)) if slope is None else slope * x
     used = columns if free else columns[:, 1:]
     solution = np.zeros(used.shape[1])
-    loss = _loss(offset + used @ solution, wanted)
+    loss = cross_entropy(offset + used @ solution, wanted)
     for _ in range(NEWTON_STEPS):
-        chance = _sigmoid(offset + used @ solution)
+        chance = sigmoid(offset + used @ solution)
         gradient = used.T @ (chance - wanted)
         hessian = (used * (chance * (1 - chance))[:, None]).T @ used
         step = np.linalg.solve(hessian + 1e-9 * np.eye(len(hessian)), gradient)
         size = 1.0
-        while (better := _loss(offset + used @ (solution - size * step), wanted)) > loss:
+        while (better := cross_entropy(offset + used @ (solution - size * step), wanted)) > loss:
             size /= 2
             if size < 1e-8:
                 break
@@ -113,14 +121,6 @@ def _newton(x: FloatArray, wanted: FloatArray, slope: float | None = None) -> tu
     if slope is not None:
         return slope, float(solution[0])
     return float(solution[0] / scale), float(solution[1] - solution[0] * centre / scale)
-
-
-def _loss(logits: FloatArray, wanted: FloatArray) -> float:
-    return float(np.sum(np.logaddexp(0, logits) - wanted * logits))
-
-
-def _sigmoid(x: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    return 1 / (1 + np.exp(-np.clip(x, -700, 700)))
 
 
 def _logit(share: float) -> float:

@@ -5,7 +5,7 @@ Descriptions are shown by ``peg config schema`` and by editors; keep them useful
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,6 +13,7 @@ from peg_core.errors import InputError
 from peg_core.inference.list_side import chosen_kinds
 from pipeline.config.data_sections import EncodingConfig, FeaturesConfig, SplitConfig
 from pipeline.config.field_types import (
+    LATER,
     MOST,
     Bytes,
     Location,
@@ -24,6 +25,7 @@ from pipeline.config.field_types import (
 from pipeline.config.graph_section import GraphConfig, columns_of_links
 from pipeline.config.model_sections import ModelConfig, TrainConfig
 from pipeline.config.result_sections import (
+    CalibrateConfig,
     EmbedConfig,
     EvaluateConfig,
     RecommendConfig,
@@ -128,6 +130,7 @@ class PipelineConfig(Section):
     model: ModelConfig = ModelConfig()
     train: TrainConfig = TrainConfig()
     embed: EmbedConfig = EmbedConfig()
+    calibrate: Annotated[CalibrateConfig, LATER] = CalibrateConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
     score: ScoreConfig | None = None
     recommend: RecommendConfig | None = None

@@ -49,6 +49,17 @@ class IntervalConfig(Section):
     level: Ratio = Field(0.95, description="Share of the resamples inside the interval.")
 
 
+class CalibrateConfig(Section):
+    """How logits become scores."""
+
+    stack: Annotated[bool, LATER] = Field(
+        False,
+        description="Add common neighbours, Adamic-Adar and resource allocation of a pair to the "
+        "model's logit, with weights that the validation pairs give; evaluation, scores and "
+        "recommendations all use the sum.",
+    )
+
+
 class EmbedConfig(Section):
     """How the embeddings of the nodes are kept."""
 

@@ -24,6 +24,8 @@ LEAST_SHARED = 0.9
 LEAST_COVERED = 0.25
 # Standard deviation of the calibrated logits below which all scores are nearly the same.
 LEAST_SPREAD = 0.1
+# What a user sees first of a ranking, whatever the model was chosen by.
+TOP_METRIC = "mrr"
 
 Row = Mapping[str, Any]
 
@@ -101,20 +103,24 @@ def evaluation_rails(
     metric: str,
     features: bool,
     tables: Mapping[str, Sequence[Row]] | None = None,
+    stacked: bool = False,
 ) -> list[str]:
     """What is wrong with a test.
 
     Args:
         rows: Of the first protocol, the model first; ``<metric>_low`` and ``_high`` beside it.
         population: Whom the test pairs are about.
-        metric: By which the model is compared with the heuristics.
+        metric: By which the model is compared with the heuristics; and by MRR, which says who is
+            ahead at the very top.
         features: Whether the model reads features of the nodes.
         tables: Rows of all protocols, warm and cold pairs apart, by the heading of their table.
+        stacked: Whether the model's logit is stacked on counts already.
     """
     found = [
         below_chance(rows[0].get("auc"), population)
         or below_chance_in_part(tables or {}, population, features=features),
-        below_heuristic(rows, metric, population["links"]),
+        below_heuristic(rows, metric, population["links"], stacked=stacked)
+        or below_heuristic(rows, TOP_METRIC, population["links"], stacked=stacked),
         many_cold(population, features=features),
         other_degrees(population),
     ]
@@ -167,7 +173,7 @@ def _pairs(heading: str, population: Population) -> int:
     return pairs - cold if heading.endswith("warm pairs") else pairs
 
 
-def below_heuristic(rows: Sequence[Row], metric: str, links: int) -> str:
+def below_heuristic(rows: Sequence[Row], metric: str, links: int, *, stacked: bool) -> str:
     """A heuristic lies above the interval of the model."""
     model, *others = rows
     known = [row for row in others if row.get(metric) is not None]
@@ -176,10 +182,11 @@ def below_heuristic(rows: Sequence[Row], metric: str, links: int) -> str:
     best = max(known, key=lambda row: row[metric])
     if best[metric] <= model.get(f"{metric}_high", model[metric]):
         return ""
+    remedy = "" if stacked else "set `calibrate.stack: true`, "
     return (
         f"{format_words(best['method'])} needs no training and is better than the model on "
-        f"{links:,} test links: {metric} {best[metric]:.4f} against {model[metric]:.4f}; train "
-        "longer, or try other `encodings`, or use the heuristic"
+        f"{links:,} test links: {metric} {best[metric]:.4f} against {model[metric]:.4f}; "
+        f"{remedy}train longer, try other `encodings`, or use the heuristic"
     )
 
 

@@ -134,14 +134,19 @@ class StageInputs:
         return self.ref("calibrate").at(Calibration, seed_part(seed))
 
     def train_graph_scorer(self, seed: int) -> ScorerRef:
-        """A model over the training graph, as validation and test see it."""
+        """A model over the training graph, as validation and test see it.
+
+        Before it is calibrated its logits are its own, afterwards what calibration made of them.
+        """
         embeddings = self.ref("embed").at(Embeddings, seed_part(seed))
         embedded = EmbeddedGraphRef(self.train_graph, self.positions, embeddings)
-        return ScorerRef(embedded, self.model(seed))
+        calibration = self.calibration(seed) if "calibrate" in self else None
+        return ScorerRef(embedded, self.model(seed), calibration)
 
     def best_scorer(self, *, graph: str) -> ScorerRef:
         """The best model over ``all`` known edges, or over those it was trained on."""
         if graph != "all":
             return self.train_graph_scorer(self.best_seed)
         embedded = EmbeddedGraphRef(self.graph, self.all_positions, self.all_embeddings)
-        return ScorerRef(embedded, self.best_model)
+        calibration = self.calibration(self.best_seed) if "calibrate" in self else None
+        return ScorerRef(embedded, self.best_model, calibration)

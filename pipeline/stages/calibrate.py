@@ -21,8 +21,7 @@ MOST_PAIRS = 2_000_000
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    del config
-    return {}
+    return config.calibrate.dependencies()
 
 
 def run(context: StageContext) -> StageResult:
@@ -37,6 +36,7 @@ def run(context: StageContext) -> StageResult:
                 "nodes": context.inputs.node_ids,
                 "columns": graph.predicted.ends,
                 "most": MOST_PAIRS,
+                "stack": context.config.calibrate.stack,
                 "out": context.out.at(Calibration, seed_part(seed)),
             },
         )

@@ -85,6 +85,7 @@ def run(context: StageContext) -> StageResult:
             metric=_headline(context.config),
             features=context.config.reads_node_features,
             tables=table,
+            stacked=context.config.calibrate.stack,
         ),
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline.config.data_sections import SplitConfig
 from pipeline.config.pipeline_config import PipelineConfig
-from pipeline.config.result_sections import EvaluateConfig
+from pipeline.config.result_sections import CalibrateConfig, EvaluateConfig
 from pipeline.run.stage import Stage, StageContext, StageResult
 from pipeline.stages import calibrate, embed, encode, evaluate, features, ingest, negatives, split
 
@@ -26,12 +26,20 @@ def enabled(config: PipelineConfig) -> bool:
 
 
 def other_config(config: PipelineConfig) -> PipelineConfig:
-    """The configuration with the other graph instead of the first."""
+    """The configuration with the other graph instead of the first.
+
+    Nothing is stacked there: the weights would come from links of the other graph.
+    """
     assert config.evaluate.on is not None  # the stages are enabled only then
     evaluation: EvaluateConfig = config.evaluate.model_copy(update={"on": None})
     whole = SplitConfig(by="random", valid=VALID_SHARE, test=0.10, folds=1, seed=config.split.seed)
     return config.model_copy(
-        update={"graph": config.evaluate.on, "split": whole, "evaluate": evaluation}
+        update={
+            "graph": config.evaluate.on,
+            "split": whole,
+            "evaluate": evaluation,
+            "calibrate": CalibrateConfig(),
+        }
     )
 
 

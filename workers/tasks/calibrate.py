@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypedDict
 
 import numpy as np
@@ -12,6 +13,8 @@ from peg_core.atomic_file import atomic_path
 from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.metrics.calibration import Calibration, fit_logistic
 from peg_core.metrics.reliability import expected_calibration_error, reliability_sums
+from peg_core.metrics.stack import fit_stack
+from peg_core.models.structural_features import structural_features
 from peg_core.splits.held_out_pairs import count_pairs
 from peg_core.splits.split_store import SplitStore
 from workers.artifact_ref import ArtifactRef
@@ -41,17 +44,26 @@ def calibrate_task(
     columns: tuple[str, str],
     out: ArtifactRef[Calibration],
     most: int,
+    stack: bool = False,
 ) -> CalibrateResult:
     """Write the calibration and the validation pairs that it is fitted to with their scores.
 
     Args:
         columns: How the ends of a pair are called.
         most: Pairs that are used; of more every second, third, ... is.
+        stack: Whether common neighbours have a say beside the model's logit.
     """
     held_out = split.open()
     pairs = held_out.held_out("valid", most=most)
-    logits = scorer.open().logits(pairs.source, pairs.target)
+    opened = scorer.open()
+    logits = opened.logits(pairs.source, pairs.target)
     calibration = fit_logistic(logits, pairs.label)
+    if stack:
+        ends = pairs.source, pairs.target
+        structure = structural_features(opened.graph, *ends, opened.components)
+        stacked = fit_stack(logits, structure, pairs.label)
+        logits = replace(opened, stack=stacked).logits(*ends)
+        calibration = replace(fit_logistic(logits, pairs.label), stack=stacked)
     chance = calibration.probabilities(logits)
     source, target = nodes.open().ends
     table = pa.table(

@@ -80,7 +80,7 @@ class RecommendRequest:
         conditions = self.conditions.open()
         indexes, nearest = self._indexes(embedded, conditions)
         return Recommender(
-            scorer=embedded.scorer(self.scorer.model.open()),
+            scorer=self.scorer.over(embedded),
             known=known,
             indexes=indexes,
             top_k=self.top_k,

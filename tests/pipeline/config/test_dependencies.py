@@ -3,6 +3,8 @@
 from typing import Annotated
 
 from pipeline.config.field_types import LATER, Section
+from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.stages import calibrate
 
 
 class Inner(Section):
@@ -27,3 +29,13 @@ def test_a_later_key_with_another_value_counts():
 def test_what_is_left_out_is_left_out():
     assert Outer(new=8).dependencies(exclude={"inner"}) == {"new": 8}
     assert Outer().dependencies(exclude={"new"}) == {"inner": {"old": 1}}
+
+
+def test_artifacts_made_before_scores_could_be_stacked_are_still_found():
+    plain = {"name": "demo", "store": "runs", "graph": {"edges": "edges.parquet"}}
+    config = PipelineConfig(**plain, calibrate={"stack": False})
+    assert "calibrate" not in config.dependencies()
+    assert calibrate.settings(config) == {}
+    stacked = PipelineConfig(**plain, calibrate={"stack": True})
+    assert calibrate.settings(stacked) == {"stack": True}
+    assert stacked.dependencies()["calibrate"] == {"stack": True}

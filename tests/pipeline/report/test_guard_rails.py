@@ -23,9 +23,10 @@ def row(method, auc, half=0.01):
 SIDES = {"rows": 500, "whole": True, "sources": 50, "targets": 80, "both": 40, "outside": 16}
 
 
-def rails(rows=None, features=False, metric="auc", tables=None, **changes):
+def rails(rows=None, features=False, metric="auc", tables=None, stacked=False, **changes):
     rows = rows or [row("peg", 0.8), row("katz", 0.7)]
-    return evaluation_rails(rows, FINE | changes, metric=metric, features=features, tables=tables)
+    asked = {"metric": metric, "features": features, "tables": tables, "stacked": stacked}
+    return evaluation_rails(rows, FINE | changes, **asked)
 
 
 def test_nothing_is_said_of_a_test_that_is_in_order():
@@ -79,6 +80,19 @@ def test_a_heuristic_that_is_better_beyond_the_interval(model, heuristic, told):
     if told:
         assert found[0].startswith("adamic adar needs no training and is better than the model on ")
         assert f"1,000 test links: auc {heuristic:.4f} against 0.7000" in found[0]
+
+
+def test_a_heuristic_that_is_ahead_at_the_top_is_named_where_the_auc_is_not_its_own():
+    model = row("peg", 0.9) | {"mrr": 0.74, "mrr_low": 0.7, "mrr_high": 0.78}
+    ahead = row("resource_allocation", 0.8) | {"mrr": 0.85}
+    (text,) = rails([model, ahead])
+    assert "resource allocation needs no training" in text
+    assert "mrr 0.8500 against 0.7400; set `calibrate.stack: true`" in text
+    assert rails([model, ahead | {"mrr": 0.78}]) == []
+    (text,) = rails([model, ahead], stacked=True)
+    assert "0.7400; train longer" in text
+    (text,) = rails([model, ahead | {"auc": 0.95}])  # said once, by the first metric
+    assert "auc 0.9500 against 0.9000" in text
 
 
 def test_without_intervals_any_difference_counts():

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 import yaml
@@ -23,7 +24,7 @@ def current(trained_run):
     return Path(yaml.safe_load(trained_run.read_text())["store"]) / "current"
 
 
-def calibrate(current, out, most):
+def scorer_of(current, calibration=None):
     def at(folder, kind):
         return ArtifactRef.of_folder(current / folder, kind)
 
@@ -32,13 +33,18 @@ def calibrate(current, out, most):
         at("encode", Positions),
         at("embed/seed-0", Embeddings),
     )
+    return ScorerRef(embedded, at("train/seed-0", TrainedModel), calibration)
+
+
+def calibrate(current, out, most, **choice):
     return calibrate_task(
-        ScorerRef(embedded, at("train/seed-0", TrainedModel)),
-        at("split", SplitStore),
-        at("ingest", GraphIds),
+        scorer_of(current),
+        ArtifactRef.of_folder(current / "split", SplitStore),
+        ArtifactRef.of_folder(current / "ingest", GraphIds),
         ("src", "dst"),
         ArtifactRef.of_folder(out, Calibration),
         most,
+        **choice,
     )
 
 
@@ -65,3 +71,27 @@ def test_of_more_pairs_an_even_sample_is_scored_and_written(current, tmp_path):
     expected = fit_logistic(chosen["logit"].to_numpy(), chosen["label"].to_numpy())
     assert Calibration.open(tmp_path / "out") == expected
     assert result["slope"] == expected.slope
+
+
+def test_scores_are_stacked_on_counts_of_training_edges_alone(current, tmp_path):
+    calibrate(current, tmp_path / "out", 10**6, stack=True)
+    calibration = Calibration.open(tmp_path / "out")
+    stack, split = calibration.stack, SplitStore(current / "split")
+    valid = split.held_out("valid")
+    known = np.zeros((split.train_graph().num_nodes,) * 2)  # no held-out link is in it
+    known[split.train_graph().edges()] = 1
+    known += known.T
+    degrees = np.maximum(known.sum(axis=0), 2)
+    counts = [
+        (known[valid.source] * known[valid.target] * weights).sum(axis=1)
+        for weights in (np.ones(len(known)), 1 / np.log(degrees), 1 / degrees)
+    ]
+    alone = scorer_of(current).open().logits(valid.source, valid.target)
+    expected = stack.logit * alone + np.log1p(counts).T @ stack.counts
+    written = pl.read_parquet(tmp_path / "out" / "valid_pairs.parquet")
+    np.testing.assert_allclose(written["logit"], expected, rtol=1e-4, atol=1e-4)
+    assert calibration.slope == pytest.approx(1, abs=0.1)  # the weights are those of chances
+
+    # whoever scores with this calibration stacks in the same way
+    scorer = scorer_of(current, ArtifactRef.of_folder(tmp_path / "out", Calibration)).open()
+    np.testing.assert_array_equal(scorer.logits(valid.source, valid.target), written["logit"])
