@@ -29,7 +29,7 @@ class Head(nn.Module):
 
     Args:
         hidden: Width of an embedding.
-        num_encodings: Positions per node.
+        num_encodings: Positions per node that are read; 0: the geometry has no columns.
         dropout: Share of the values dropped while training.
         width: Of the hidden layer, where there is one.
         directed: Whether the order of the ends matters.
@@ -46,9 +46,9 @@ class Head(nn.Module):
         width: int,
         directed: bool = False,
     ) -> None:
-        del hidden, num_encodings, dropout, width
+        del hidden, dropout, width
         super().__init__()
-        self.directed = directed
+        self.num_encodings, self.directed = num_encodings, directed
 
     def products(self, first: Tensor, second: Tensor) -> Tensor:
         """The Hadamard product, and where links are directed that of halves crosswise."""
@@ -138,6 +138,17 @@ class CosineHead(Head):
         return self.scale * (first * second).sum(-1)
 
 
+class DotHead(Head):
+    """The inner product of two embeddings and nothing else, as auto-encoders of graphs decode.
+
+    Where links are directed, the first half of one times the second half of the other is added.
+    """
+
+    def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
+        del geometry, structure
+        return self.products(first, second).sum(-1)
+
+
 class MLPHead(Head):
     """A network over the Hadamard product and the geometry, beside a linear map of them.
 
@@ -212,6 +223,7 @@ class PlacedBranchHead(BranchHead):
 
 
 HEADS: dict[str, type[Head]] = {
+    "dot": DotHead,
     "inner_product": LinearHead,
     "cosine": CosineHead,
     "mlp": MLPHead,
