@@ -13,6 +13,7 @@ from torch import nn
 from peg_core.kernels.pair_geometry import NUM_GEOMETRIC
 from peg_core.models.heads import (
     CosineHead,
+    DotHead,
     LinearHead,
     MLPHead,
     StructuralHead,
@@ -71,7 +72,10 @@ class FoldedHead:
 
 
 def fold_head(head: nn.Module, *, hidden: int, num_encodings: int) -> FoldedHead | None:
-    """The arrays of a head in evaluation mode, or None where it is of another kind."""
+    """The arrays of a head in evaluation mode, or None where it is of another kind.
+
+    A head that reads no geometry has zeros for it.
+    """
     fold = FOLDS.get(type(head))
     return None if fold is None or head.training else fold(head, hidden, num_encodings)
 
@@ -81,8 +85,8 @@ def _fold_linear(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
     inner = np.zeros((_num_inputs(hidden, num_encodings, directed), 1), dtype=np.float32)
     start = num_products(hidden, directed=directed)
     inner[:hidden] = weights[0]
-    inner[hidden:start] = weights[1]
-    for encoding in range(num_encodings):
+    inner[hidden:start] = weights[int(directed)]  # of no row where links have no direction
+    for encoding in range(head.num_encodings):
         inner[start + NUM_GEOMETRIC * encoding + 1] = weights[1 + directed + encoding]
     nothing, bias = np.zeros(0, dtype=np.float32), np.zeros(1, np.float32)
     return FoldedHead(inner, bias, nothing, head.linear.bias.item(), directed)
@@ -95,15 +99,26 @@ def _fold_cosine(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
     return FoldedHead(inner, bias, nothing, 0.0, head.directed)
 
 
+def _fold_dot(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
+    inner = np.zeros((_num_inputs(hidden, num_encodings, head.directed), 1), dtype=np.float32)
+    inner[: num_products(hidden, directed=head.directed)] = 1
+    nothing, bias = np.zeros(0, np.float32), np.zeros(1, np.float32)
+    return FoldedHead(inner, bias, nothing, 0.0, head.directed)
+
+
 def _fold_structural(head: Any, hidden: int, num_encodings: int) -> FoldedHead:
     """The normalisation of the inputs becomes part of the first linear map."""
-    del hidden, num_encodings
     norm, first, last = head.network[0], head.network[2], head.network[5]
     scale = _double(norm.weight) / np.sqrt(_double(norm.running_var) + norm.eps)
     shift = _double(norm.bias) - _double(norm.running_mean) * scale
     inner = _double(first.weight)  # [width, num_inputs]
+    scaled = (inner * scale).T
+    if not head.num_encodings:
+        unread = np.zeros((NUM_GEOMETRIC * num_encodings, scaled.shape[1]))
+        start = num_products(hidden, directed=head.directed)
+        scaled = np.concatenate([scaled[:start], unread, scaled[start:]])
     return FoldedHead(
-        np.ascontiguousarray((inner * scale).T, dtype=np.float32),
+        np.ascontiguousarray(scaled, dtype=np.float32),
         (_double(first.bias) + inner @ shift).astype(np.float32),
         _array(last.weight)[0],
         last.bias.item(),
@@ -146,6 +161,7 @@ def _double(values: Any) -> npt.NDArray[np.float64]:
 FOLDS: dict[type[nn.Module], Callable[[Any, int, int], FoldedHead]] = {
     LinearHead: _fold_linear,
     CosineHead: _fold_cosine,
+    DotHead: _fold_dot,
     MLPHead: _fold_mlp,
     StructuralHead: _fold_structural,
 }

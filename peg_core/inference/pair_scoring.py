@@ -155,7 +155,8 @@ class PairScorer:
     @torch.no_grad()
     def _decode(self, source: IntArray, target: IntArray) -> FloatArray:
         """The general way: gather the rows, let the model decide."""
-        geometry = pair_geometry(self.positions, source, target)
+        read = self.positions if self.model.reads_geometry else []
+        geometry = pair_geometry(read, source, target)
         structure = structural_features(self.graph, source, target, self.components)
         logits = self.model.decode(
             _rows(self.embeddings, source),

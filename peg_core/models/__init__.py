@@ -42,6 +42,13 @@ MODELS: Mapping[str, type[LinkPredictor]] = _Models(
     egnn="egnn:EGNN",
     light_gcn="light_gcn:LightGCN",
     linear_peg="linear_peg:LinearPEG",
+    gcn="baselines.gcn:GCN",
+    sage="baselines.sage:SAGE",
+    gat="baselines.gat:GAT",
+    gae="baselines.gae:GAE",
+    vgae="baselines.vgae:VGAE",
+    positions_only="baselines.positions_only:PositionsOnly",
+    graph_transformer="baselines.graph_transformer:GraphTransformer",
 )
 # Of models whose code changed on its own, so that the same data gives another one.
 VERSIONS: dict[str, int] = {}

@@ -31,7 +31,7 @@ class Head(nn.Module):
 
     Args:
         hidden: Width of an embedding.
-        num_encodings: Positions per node.
+        num_encodings: Positions per node that are read; 0: the geometry has no columns.
         dropout: Share of the values dropped while training.
         width: Of the hidden layer, where there is one.
         directed: Whether the order of the ends matters.
@@ -48,9 +48,9 @@ class Head(nn.Module):
         width: int,
         directed: bool = False,
     ) -> None:
-        del num_encodings, dropout, width
+        del dropout, width
         super().__init__()
-        self.hidden = hidden
+        self.hidden, self.num_encodings = hidden, num_encodings
         self.directed = directed
 
     def forward(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
@@ -151,6 +151,17 @@ class CosineHead(Head):
         return self.scale * products[:, : self.hidden].sum(-1)
 
 
+class DotHead(Head):
+    """The inner product of two embeddings and nothing else, as auto-encoders of graphs decode.
+
+    Where links are directed, the first half of one times the second half of the other is added.
+    """
+
+    def combine(self, products: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
+        del geometry, structure
+        return products.sum(-1)
+
+
 class MLPHead(Head):
     """A network over the Hadamard product and the geometry, beside a linear map of them.
 
@@ -225,6 +236,7 @@ class PlacedBranchHead(BranchHead):
 
 
 HEADS: dict[str, type[Head]] = {
+    "dot": DotHead,
     "inner_product": LinearHead,
     "cosine": CosineHead,
     "mlp": MLPHead,

@@ -9,6 +9,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 from torch.nn import functional
 
+from peg_core.errors import ConfigError
 from peg_core.layers.edge_rule import EdgeRule
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.models.heads import HEADS, CosineHead, Head
@@ -27,14 +28,16 @@ class LinkPredictor(nn.Module):
 
     Subclasses fill ``layers`` and say what they ask of an edge; ``reads_positions`` says whether
     the first state needs them, ``table_deviation`` how far learned features lie apart at first,
-    ``maps_features`` whether the first state is made of the features by weights, and
-    ``reads_sparse_rows`` whether those may come without their zeros.
+    ``maps_features`` whether the first state is made of the features by weights,
+    ``reads_sparse_rows`` whether those may come without their zeros, and ``reads_geometry``
+    whether edges and head read distances and inner products of positions.
     """
 
     reads_positions: ClassVar[bool] = False
     table_deviation: ClassVar[float | None] = None
     maps_features: ClassVar[bool] = False
     reads_sparse_rows: ClassVar[bool] = False
+    reads_geometry: ClassVar[bool] = True
     rule: EdgeRule
     layers: nn.ModuleList
 
@@ -46,9 +49,14 @@ class LinkPredictor(nn.Module):
         if spec.dropout is not None:
             shares = (0.0, spec.dropout, spec.dropout)
         self.input_dropout, self.dropout, head_dropout = shares
+        if name == "placed_branches" and not self.reads_geometry:
+            raise ConfigError(
+                f"`model.head` is placed_branches, which reads positions, {spec.kind} reads none; "
+                "set it to branches"
+            )
         self.head: Head = HEADS[name](
             spec.hidden,
-            spec.num_encodings,
+            spec.num_encodings if self.reads_geometry else 0,
             dropout=head_dropout,
             width=spec.head_width,
             directed=spec.directed,
@@ -130,6 +138,10 @@ class LinkPredictor(nn.Module):
         if layer < len(self.layers) - 1:
             return out.relu() if self.spec.preset == "best" else out
         return functional.normalize(out, dim=-1) if isinstance(self.head, CosineHead) else out
+
+    def take_penalty(self) -> Tensor | None:
+        """What training adds to the loss of the last forward pass, once; None for most models."""
+        return None
 
     def decode(self, first: Tensor, second: Tensor, geometry: Tensor, structure: Tensor) -> Tensor:
         """Logits of pairs, [num_pairs]; symmetric in the two ends unless links are directed."""

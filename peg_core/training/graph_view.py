@@ -59,7 +59,8 @@ class GraphView:
     def pair_inputs(self, supervision: Supervision) -> tuple[Tensor, Tensor]:
         """Geometry [num_pairs, 3 * num_encodings] and structure [num_pairs, 6 or 15] of pairs."""
         source, target = supervision.source, supervision.target
-        geometry = pair_geometry(self.positions, source, target)
+        read = self.positions if self.model.reads_geometry else []
+        geometry = pair_geometry(read, source, target)
         if self.model.head.reads_structure:
             pairs = self.graph, source, target, self.components
             structure = training_structure(*pairs, num_links=supervision.num_known)

@@ -170,6 +170,9 @@ class LinkTrainer:
             with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=on_gpu):
                 logits = self.network(step.to(self.device))
             loss = self.objective(logits.float(), step.num_links)
+            penalty = self.model.take_penalty()
+            if penalty is not None:
+                loss = loss + penalty.float()
             (loss / self.accumulate).backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 

@@ -13,7 +13,14 @@ from peg_core.splits.mixture.mixed_negatives import Mixture
 
 Preset = Literal["best", "faithful", "ranking"]
 Head = Literal[
-    "preset", "inner_product", "cosine", "mlp", "structural", "branches", "placed_branches"
+    "preset",
+    "dot",
+    "inner_product",
+    "cosine",
+    "mlp",
+    "structural",
+    "branches",
+    "placed_branches",
 ]
 Gate = Literal["preset", "distance", "squared", "inner"]
 Schedule = Literal["constant", "linear"]

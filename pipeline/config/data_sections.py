@@ -66,7 +66,7 @@ class SplitConfig(Section):
         "auto",
         description="Training folds of PEG+: each supervises in turn, while encoding and "
         "messages do without it. 1: plain PEG. auto: 10; 4 above a million training links, 2 "
-        "above ten million, for each fold is another encoding.",
+        "above ten million, for each fold is another encoding; 1 with a baseline model.",
     )
     valid_edges: Location | None = Field(None, description="Parquet file, with `by: files`.")
     test_edges: Location | None = Field(None, description="Parquet file, with `by: files`.")

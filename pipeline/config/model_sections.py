@@ -83,12 +83,13 @@ class ModelConfig(Section):
     layers: int = Field(ModelSettings.layers, ge=1, le=100, description="Message passing layers.")
     head: Head = Field(
         ModelSettings.head,
-        description="How a pair is scored. inner_product: of the embeddings, beside the squared "
-        "distance; cosine: of the embeddings; mlp: a network on the Hadamard product and the "
-        "geometry; structural: that and common neighbours, degrees, same component; branches: the "
-        "product and the structure, each in a branch of its own; placed_branches: and the geometry "
-        "in a third. The preset best is structural, ranking branches, but for light_gcn "
-        "inner_product; `objective: softmax` needs cosine.",
+        description="How a pair is scored. dot: the inner product of the embeddings; "
+        "inner_product: a linear map of that and the squared distance; cosine: of the embeddings; "
+        "mlp: a network on the Hadamard product and the geometry; structural: that and common "
+        "neighbours, degrees, same component; branches: the product and the structure, each in a "
+        "branch of its own; placed_branches: and the geometry in a third. The preset best is "
+        "structural, ranking branches, but for light_gcn inner_product and for baselines dot, "
+        "for positions_only mlp; `objective: softmax` needs cosine.",
     )
     gate: Gate = Field(
         ModelSettings.gate, description="What of two positions weighs the edge between them."

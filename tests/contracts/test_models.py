@@ -14,14 +14,19 @@ from peg_core.graph.graph_store import GraphStore
 from peg_core.inference.pair_scoring import PairScorer
 from peg_core.layers.message_graph import MessageGraph
 from peg_core.models import MODELS
+from peg_core.models.baselines import BASELINES
 from peg_core.models.model_spec import ModelSpec
 
 NODES = 24
 WIDTHS = (4, 3)
 GATED = "gated light_gcn"
 RANKING = "gated linear_peg for ranking"
-every_model = pytest.mark.parametrize("kind", [*MODELS, GATED, RANKING])
-every_preset = pytest.mark.parametrize("preset", ["best", "faithful"])
+OURS = [kind for kind in MODELS if kind not in BASELINES] + [GATED, RANKING]
+# Presets of baselines differ in dropout alone.
+PRESETS = [(kind, preset) for preset in ("best", "faithful") for kind in OURS]
+CASES = PRESETS + [(kind, "best") for kind in sorted(BASELINES)]
+every_model = pytest.mark.parametrize("kind", [*OURS, *sorted(BASELINES)])
+every_case = pytest.mark.parametrize(("kind", "preset"), CASES)
 
 
 def build(kind, preset, num_encodings=2):
@@ -72,8 +77,7 @@ def example(seed):
     return graph, x, positions, source, target
 
 
-@every_preset
-@every_model
+@pytest.mark.parametrize(("kind", "preset"), [*PRESETS, ("positions_only", "best")])
 @given(seed=st.integers(0, 10**6), reflect=st.booleans())
 def test_rotating_or_reflecting_positions_leaves_scores_unchanged(kind, preset, seed, reflect):
     model = build(kind, preset)
@@ -90,8 +94,7 @@ def test_rotating_or_reflecting_positions_leaves_scores_unchanged(kind, preset, 
     )
 
 
-@every_preset
-@every_model
+@every_case
 @given(seed=st.integers(0, 10**6))
 def test_permuting_nodes_permutes_scores(kind, preset, seed):
     model = build(kind, preset)
@@ -106,18 +109,17 @@ def test_permuting_nodes_permutes_scores(kind, preset, seed):
     )
 
 
-@every_preset
-@every_model
-def test_stretching_positions_changes_scores(kind, preset):
+@every_case
+def test_stretching_positions_changes_scores_of_models_that_read_them(kind, preset):
     model = build(kind, preset)
     graph, x, positions, source, target = example(0)
     stretched = [z * np.linspace(1, 3, z.shape[1], dtype=np.float32) for z in positions]
     before = scores(model, graph, x, positions, source, target)
-    assert np.abs(scores(model, graph, x, stretched, source, target) - before).max() > 1e-2
+    change = np.abs(scores(model, graph, x, stretched, source, target) - before).max()
+    assert change > 1e-2 if model.reads_geometry or model.reads_positions else change == 0
 
 
-@every_preset
-@every_model
+@every_case
 def test_scores_do_not_depend_on_direction_or_chunk(kind, preset):
     model = build(kind, preset)
     graph, x, positions, source, target = example(0)
@@ -132,8 +134,7 @@ def test_scores_do_not_depend_on_direction_or_chunk(kind, preset):
     np.testing.assert_allclose(chunked, before, atol=1e-5)
 
 
-@every_preset
-@every_model
+@every_case
 def test_a_saved_model_scores_the_same(kind, preset, tmp_path):
     model = build(kind, preset)
     TrainedModel(tmp_path).save(model)
@@ -146,8 +147,9 @@ def test_a_saved_model_scores_the_same(kind, preset, tmp_path):
 @every_model
 def test_weights_of_another_shape_are_refused(kind, tmp_path):
     TrainedModel(tmp_path).save(build(kind, "best"))
-    # light_gcn has weights for encodings alone
-    name, width = ("num_encodings", 2) if "light_gcn" in kind else ("hidden", 6)
+    # these have weights for encodings alone
+    placed = "light_gcn" in kind or kind == "positions_only"
+    name, width = ("num_encodings", 2) if placed else ("hidden", 6)
     text = (tmp_path / "model.json").read_text()
     (tmp_path / "model.json").write_text(text.replace(f'"{name}": {width}', f'"{name}": 9'))
     with pytest.raises(ArtifactMismatch, match="weights and description"):

@@ -46,7 +46,7 @@ def weights_of(config):
     return load_file(Path(config.store) / "current/train/seed-0/weights.safetensors")
 
 
-@pytest.mark.parametrize("kind", ["pe_sage", "egnn"])
+@pytest.mark.parametrize("kind", ["pe_sage", "egnn", "vgae"])
 def test_every_model_trains_on_samples_to_an_evaluation(cluster, small_pipeline, display, kind):
     config = with_training(small_pipeline, **SAMPLED, objective="auc", metric="hits@20")
     config = config.model_copy(update={"model": config.model.model_copy(update={"kind": kind})})

@@ -15,6 +15,7 @@ from typing import Any
 
 from peg_core.encoding import ENCODERS
 from peg_core.heuristics import HEURISTICS
+from peg_core.models.baselines import BASELINES
 from peg_core.training.settings import MOST_FULL_EDGES, Optimisation, Sampling
 from pipeline.config.data_sections import FOLDS, EncodingConfig, SplitConfig
 from pipeline.config.model_sections import TrainConfig
@@ -67,7 +68,7 @@ def resolve(config: PipelineConfig, extent: GraphExtent) -> tuple[PipelineConfig
     Applied to its own result it changes nothing.
     """
     links = training_links(config, extent.edges)
-    split = _folds(config.split, links)
+    split = _folds(config.split, links, kind=config.model.kind)
     encodings = [_dimensions(n, item, links) for n, item in enumerate(config.encodings)]
     width = _row_width(config, encodings)
     train = [
@@ -108,9 +109,11 @@ def _size(links: int) -> str:
     return f"{links:,} training links"
 
 
-def _folds(split: SplitConfig, links: int) -> list[Choice]:
+def _folds(split: SplitConfig, links: int, *, kind: str) -> list[Choice]:
     if split.folds != "auto":
         return []
+    if kind in BASELINES:
+        return [Choice("split.folds", 1, f"as the paper of {kind} trains")]
     value = _step(links, (FOLDS, 4, 2))
     reason = f"{value + 1} encodings of a graph with {_size(links)}"
     return [Choice("split.folds", value, reason)]

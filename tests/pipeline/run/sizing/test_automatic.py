@@ -38,6 +38,13 @@ def test_up_to_a_million_training_links_fingerprints_are_those_of_before():
     assert STAGES["train"].settings(resolve(asked, SMALL)[0])["train"] == train
 
 
+def test_a_baseline_trains_without_folds_unless_asked_for():
+    for extent in (SMALL, HUGE):
+        assert values(config(model={"kind": "vgae"}), extent)["split.folds"] == 1
+    asked = config(model={"kind": "vgae"}, split={"folds": 7})
+    assert resolve(asked, SMALL)[0].split.folds == 7
+
+
 def test_a_large_graph_is_trained_by_links():
     found, _ = resolve(config(), LARGE)
     links = 0.85 * LARGE.edges
