@@ -3,9 +3,9 @@
     python benchmarks/encoding_gain.py
     python benchmarks/encoding_gain.py --graph citeseer --splits 3
 
-Runs configs/reproduce/task1-GRAPH.yaml as it is and, as the peer, with every node moved to one
-and the same position after `encode`, so that neither gate nor head can tell nodes apart by it.
-Without features nodes have their degrees. The data are those that the configuration names. The
+Runs the cell GRAPH/best-le+/N of configs/reproduce/task1.yaml as it is and, as the peer, with every
+node moved to one and the same position after `encode`, so that neither gate nor head can tell nodes
+apart by it. Without features nodes have their degrees. The data are those in PEG_DATA_DIR. The
 last line is the mean AUC with positions over that without, both without features.
 """
 
@@ -18,8 +18,10 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from pipeline.config.loading import load_config
 from pipeline.config.pipeline_config import PipelineConfig
+from pipeline.reproduce.experiment_file import find_experiment, load_experiment
+from pipeline.reproduce.graph_data import GraphData
+from pipeline.reproduce.grid import Choice, build_cells
 from pipeline.run.progress import RunDisplay
 from pipeline.run.repeats import repeated
 from pipeline.run.runner import open_cluster, run_pipeline
@@ -48,10 +50,15 @@ def main() -> None:
     parser.add_argument("--graph", default="cora")
     parser.add_argument("--splits", type=int, default=5)
     options = parser.parse_args()
-    base = load_config(
-        Path(f"configs/reproduce/task1-{options.graph}.yaml"),
-        ["evaluate.heuristics=[]", "evaluate.intervals.repeats=0"],
+    choice = Choice(
+        Path("runs/reproduce"),  # every run has a store of its own
+        splits=1,
+        only=(f"{options.graph}/best-le+/N",),
+        overrides=("evaluate.heuristics=[]", "evaluate.intervals.repeats=0"),
     )
+    graphs = GraphData.choose(None, out=choice.out, quick=False)
+    task1 = load_experiment(find_experiment("task1"), graphs.variables)
+    base = build_cells(task1, choice)[0].config
     cluster = open_cluster(base)
     found: dict[tuple[str, bool], list[float]] = {}
     try:

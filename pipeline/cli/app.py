@@ -56,6 +56,10 @@ COMMANDS = {
         "pipeline.cli.recommend_command:recommend",
         "Recommend new links, with the pipeline of the file CONFIG.",
     ),
+    "reproduce": (
+        "pipeline.cli.reproduce.reproduce_command:reproduce",
+        "Run the experiment NAME, or all of them.",
+    ),
     "run": ("pipeline.cli.run_command:run", "Run the pipeline of the file CONFIG."),
     "schedule": ("pipeline.cli.schedule_command:schedule", "Run pipelines at set times."),
     "score": ("pipeline.cli.score_command:score", "Score candidate pairs with a trained model."),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
+from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from peg_core.errors import ConfigError, nearest_hint
@@ -35,6 +37,10 @@ VARIABLE = re.compile(r"\$\$(?=\{)|\$\{([A-Za-z_]\w*)(?::-([^{}]*))?\}|\$\{[^}]*
 class ConfigDocument:
     """A pipeline file as plain data, with the location of each key and the problems so far.
 
+    Args:
+        schema: Of the file.
+        variables: What replaces ``${NAME}``; None: the environment.
+
     Attributes:
         data: Sections as dictionaries; None when the file could not be read.
         locations: Where each key stands; a key set by an override is located there.
@@ -42,7 +48,12 @@ class ConfigDocument:
         unset: What is wrong with the ``${NAME}`` in a value, for the keys that have one.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        schema: type[BaseModel] = PipelineConfig,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self.schema, self.variables = schema, os.environ if variables is None else variables
         self.data: Any = None
         self.locations: dict[KeyPath, Location] = {}
         self.problems: list[Problem] = []
@@ -74,7 +85,7 @@ class ConfigDocument:
                 self.data = data
                 return
             found = "the file is empty" if data is None else f"the file holds {describe(data)}"
-            fields = PipelineConfig.model_fields.items()
+            fields = self.schema.model_fields.items()
             required = ", ".join(name for name, field in fields if field.is_required())
             self.report((), f"{found}, it must hold keys; write at least {required}")
 
@@ -155,7 +166,7 @@ class ConfigDocument:
         text, tag = node.value, node.tag
         if tag == TAG + "str" and "${" in text:
             try:
-                text = VARIABLE.sub(_variable, text)
+                text = VARIABLE.sub(self._variable, text)
             except ConfigError as error:
                 self.unset[path] = str(error)
             if node.style is None:  # without quotes it may have become a number
@@ -168,6 +179,20 @@ class ConfigDocument:
             return loader.construct_object(yaml.ScalarNode(tag, text, node.start_mark))
         except (AttributeError, LookupError, ValueError):  # `0b_`, `!!bool x`: no such value
             return text
+
+    def _variable(self, match: re.Match[str]) -> str:
+        """The text that replaces a match of VARIABLE; ConfigError when there is none."""
+        if match[0] == "$$":
+            return "$"
+        name, default = match[1], match[2]
+        if name is None:
+            needed = "${NAME}; write $${ to mean ${ itself"
+            raise ConfigError(f"found {match[0]!r}, needed {needed}")
+        value = self.variables.get(name)
+        if value is None and default is None:
+            hint = f"set it, or write ${{{name}:-default}}"
+            raise ConfigError(f"the environment variable {name} is not set; {hint}")
+        return value or default or ""
 
     def override(self, item: str) -> None:
         """Put the value of ``KEY=VALUE`` into the data, creating the sections on the way."""
@@ -252,20 +277,6 @@ def _syntax_error(error: yaml.YAMLError, text: str, source: str) -> tuple[yaml.M
     column = len(before) - before.rfind("\n") - 1
     mark = yaml.Mark(source, len(before), before.count("\n"), column, None, 0)
     return mark, str(error).splitlines()[0]
-
-
-def _variable(match: re.Match[str]) -> str:
-    """The text that replaces a match of VARIABLE; ConfigError when there is none."""
-    if match[0] == "$$":
-        return "$"
-    name, default = match[1], match[2]
-    if name is None:
-        raise ConfigError(f"found {match[0]!r}, needed ${{NAME}}; write $${{ to mean ${{ itself")
-    value = os.environ.get(name)
-    if value is None and default is None:
-        hint = f"set it, or write ${{{name}:-default}}"
-        raise ConfigError(f"the environment variable {name} is not set; {hint}")
-    return value or default or ""
 
 
 def _default(path: KeyPath) -> Any:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, to_jsonable_python
 
 from peg_core.errors import nearest_hint
 from pipeline.config.document import describe
 from pipeline.config.field_types import keys_of
+from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.section_types import model_at
 from pipeline.config.yaml_loader import FRACTION, WHOLE_NUMBER
 
@@ -24,6 +26,7 @@ NEEDED = {
     "bool_type": "true or false",
     "list_type": "a list",
     "model_type": "a section with keys of its own",
+    "dict_type": "a section with keys of its own",
     "greater_than": "more than {gt:g}",
     "greater_than_equal": "at least {ge}",
     "less_than": "less than {lt:g}",
@@ -36,25 +39,31 @@ NEEDED = {
 }
 PATTERN_IN_WORDS = {
     r"^[A-Za-z0-9][A-Za-z0-9._-]*$": "letters, digits, '.', '_' and '-', the first not a sign",
+    r"^[A-Za-z0-9][A-Za-z0-9._+-]*$": "letters, digits and '._+-', the first not a sign",
 }
 
 
-def explain(detail: ErrorDetails) -> str:
-    """What is wrong with the key at ``detail["loc"]``."""
+def explain(detail: ErrorDetails, root: type[BaseModel] = PipelineConfig) -> str:
+    """What is wrong with the key at ``detail["loc"]``.
+
+    Args:
+        root: The schema of the whole file.
+    """
     names = tuple(part for part in detail["loc"] if isinstance(part, str))
     if not names:
         return f"found {describe(detail['input'])}, needed {_needed(detail)}"
-    fields = keys_of(model_at(names[:-1]))
+    fields = keys_of(model_at(names[:-1], root))
     if detail["type"] == "extra_forbidden":
         return explain_unknown_key(names[-1], list(fields))
     while names[-1] not in fields:  # pydantic adds the name of a type
         names = names[:-1]
-        fields = keys_of(model_at(names[:-1]))
+        fields = keys_of(model_at(names[:-1], root))
     field = fields[names[-1]]
-    about = field.description or inspect.getdoc(model_at(names)) or ""
+    about = field.description or inspect.getdoc(model_at(names, root)) or ""
     if detail["type"] == "missing":
         return f"a required key is missing; add `{names[-1]}:` ({about.rstrip('.')})"
-    hint = _rewriting(detail, names) or _fallback(names[-1], field, about)
+    section = model_at(names, root)
+    hint = _rewriting(detail, section) or _fallback(names[-1], field, about)
     return f"found {describe(detail['input'])}, needed {_needed(detail)}; {hint}{_nearest(detail)}"
 
 
@@ -71,11 +80,11 @@ def _needed(detail: ErrorDetails) -> str:
     return NEEDED[kind].format(**context) if kind in NEEDED else detail["msg"]
 
 
-def _rewriting(detail: ErrorDetails, names: tuple[str, ...]) -> str | None:
+def _rewriting(detail: ErrorDetails, section: type[BaseModel]) -> str | None:
     """How to write what was probably meant; None where that is not known."""
     kind, value = detail["type"], detail["input"]
     if kind == "model_type":
-        return f"write its keys below it: {', '.join(keys_of(model_at(names)))}"
+        return f"write its keys below it: {', '.join(keys_of(section))}"
     if kind in ("string_type", "literal_error") and isinstance(value, bool):
         return "yes, no, on and off mean true and false: write the word in quotes"
     if kind == "string_type" and isinstance(value, int | float):

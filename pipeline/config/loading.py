@@ -6,20 +6,22 @@ import inspect
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from peg_core.encoding import ENCODERS
 from peg_core.errors import ConfigError
 from pipeline.config.data_sections import EncodingConfig, check_encoder
-from pipeline.config.document import ConfigDocument, KeyPath
+from pipeline.config.document import ConfigDocument, KeyPath, Problem
 from pipeline.config.explanation import explain, explain_unknown_key
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.relation_sections import PLACE, SECTIONS
 from pipeline.config.yaml_loader import ConfigDumper
+
+Model = TypeVar("Model", bound=BaseModel)
 
 # A file that is not meant for us has thousands.
 MOST_PROBLEMS = 100
@@ -48,19 +50,29 @@ def load_config(
         document.replace_section("cluster", cluster_file)
     for item in overrides:
         document.override(item)
-    config = _validate(document)
-    if config is not None and not document.problems:
-        return config
-    problems = [text for _, text in sorted(document.problems, key=lambda problem: problem[0])]
-    count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
-    if len(problems) > MOST_PROBLEMS:
-        problems[MOST_PROBLEMS:] = [f"and {len(problems) - MOST_PROBLEMS:,} more"]
-    message = "\n".join([f"{count} found in {path}; nothing was started", *problems])
-    raise ConfigError(message.encode(errors="backslashreplace").decode())
+    config = validate(document)
+    if config is None or document.problems:
+        raise all_problems(document.problems, path)
+    return config
+
+
+def all_problems(problems: Sequence[Problem], path: Path) -> ConfigError:
+    """The error that lists all problems with a file in the order of its lines."""
+    texts = [text for _, text in sorted(problems, key=lambda problem: problem[0])]
+    count = f"{len(texts)} problem{'s' if len(texts) > 1 else ''}"
+    if len(texts) > MOST_PROBLEMS:
+        texts[MOST_PROBLEMS:] = [f"and {len(texts) - MOST_PROBLEMS:,} more"]
+    message = "\n".join([f"{count} found in {path}; nothing was started", *texts])
+    return ConfigError(message.encode(errors="backslashreplace").decode())
 
 
 def dump_config(config: PipelineConfig) -> str:
     """The configuration with all its defaults as YAML; loading it gives an equal one."""
+    return dump_values(config.model_dump())
+
+
+def dump_values(values: dict[str, Any]) -> str:
+    """The keys of a pipeline file as YAML; loading it gives the same ones."""
 
     def escape(value: Any) -> Any:
         if isinstance(value, dict):
@@ -69,24 +81,35 @@ def dump_config(config: PipelineConfig) -> str:
             return [escape(item) for item in value]
         return value.replace("${", "$${") if isinstance(value, str) else value
 
-    document = escape(config.model_dump())
-    return yaml.dump(document, Dumper=ConfigDumper, sort_keys=False, allow_unicode=True, width=1000)
+    return yaml.dump(
+        escape(values), Dumper=ConfigDumper, sort_keys=False, allow_unicode=True, width=1000
+    )
 
 
-def _validate(document: ConfigDocument) -> PipelineConfig | None:
+def validate(document: ConfigDocument) -> PipelineConfig | None:
     """The checked configuration, or None and its problems in the document."""
-    found = list(document.unset.items())
-    config = None
+    data = document.data or {}
+    return validate_as(PipelineConfig, document, list(_check_encoders(data.get("encodings"))))
+
+
+def validate_as(
+    schema: type[Model], document: ConfigDocument, found: Sequence[tuple[KeyPath, str]] = ()
+) -> Model | None:
+    """What a document holds, or None and its problems in the document.
+
+    Args:
+        found: Problems that are known already.
+    """
+    problems, checked = [*document.unset.items(), *found], None
     if document.data is not None:
-        found += _check_encoders(document.data.get("encodings"))
         try:
-            config = PipelineConfig.model_validate(document.data, strict=True)
+            checked = schema.model_validate(document.data, strict=True)
         except ValidationError as error:
-            found += [_verdict(_located(detail), document) for detail in error.errors()]
-    for path, message in found:
+            problems += [_verdict(_located(detail), document) for detail in error.errors()]
+    for path, message in problems:
         if document.unset.get(path, message) == message:  # one problem with a ${NAME} is enough
             document.report(path, message)
-    return config
+    return checked
 
 
 def _located(detail: ErrorDetails) -> ErrorDetails:
@@ -102,9 +125,9 @@ def _verdict(detail: ErrorDetails, document: ConfigDocument) -> tuple[KeyPath, s
     """
     path = detail["loc"]
     if detail["type"] != "value_error":
-        return path, explain(detail)
+        return path, explain(detail, document.schema)
     message = str(detail["ctx"]["error"])
-    named = [(*path, *name.split(".")) for name in re.findall(r"`([\w.]+)", message)]
+    named = [(*path, *name.split(".")) for name in re.findall(r"`([\w.+/-]+)", message)]
     return next((key for key in named if key in document.locations), path), message
 
 

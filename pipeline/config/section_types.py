@@ -1,4 +1,4 @@
-"""The type of a section, by its path in a pipeline file."""
+"""The type of a section, by its path in a file."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ from pipeline.config.field_types import keys_of
 from pipeline.config.pipeline_config import PipelineConfig
 
 
-def model_at(path: tuple[str | int, ...]) -> type[BaseModel]:
-    """The schema of the section at ``path``, or of the nearest one around it."""
-    model: type[BaseModel] = PipelineConfig
+def model_at(
+    path: tuple[str | int, ...], root: type[BaseModel] = PipelineConfig
+) -> type[BaseModel]:
+    """The schema of the section at ``path``, or of the nearest one around it.
+
+    Args:
+        root: The schema of the whole file.
+    """
+    model = root
     for name in path:
         field = keys_of(model).get(str(name))
         model = next(_sections(field.annotation), model) if field else model

@@ -89,11 +89,9 @@ def build_report(data: ReportData) -> str:
         outputs=redact_all(data.outputs),
         warnings=redact_all(data.warnings),
     )
-    environment = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
-    )
     source = resources.files("pipeline.report").joinpath("template.html").read_text("utf-8")
-    return environment.from_string(source).render(
+    return render_page(
+        source,
         data=data,
         created=format_time(data.created),
         tiles=summarise(data),
@@ -102,6 +100,15 @@ def build_report(data: ReportData) -> str:
         stages=[describe_stage(stage, data.stages) for stage in data.stages],
         total_time=format_seconds(sum_seconds(data.stages)),
     )
+
+
+def render_page(source: str, **values: object) -> str:
+    """A page from its template, in the style that all pages share."""
+    environment = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    style = resources.files("pipeline.report").joinpath("style.css").read_text("utf-8")
+    return environment.from_string(source).render(style=Markup(style), **values)
 
 
 def _headline(model: Mapping[str, object]) -> tuple[str, ...]:

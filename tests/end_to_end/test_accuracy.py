@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.config.loading import load_config
+from pipeline.reproduce.experiment_file import find_experiment, load_experiment
+from pipeline.reproduce.graph_data import GraphData
+from pipeline.reproduce.grid import Choice, build_cells
 from pipeline.run.runner import run_pipeline
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.data]
@@ -18,34 +21,28 @@ def store(tmp_path_factory):
 
 @pytest.fixture
 def test_auc(cluster, data_folder, display, store):
-    def measure(config, *overrides):
-        config = load_config(
-            Path(f"configs/reproduce/{config}.yaml"),
-            [
-                f"store={store}",
-                "repeats=1",
-                f"graph.edges={data_folder}/cora/edges.parquet",
-                f"graph.nodes={data_folder}/cora/nodes.parquet",
-                "evaluate.heuristics=[common_neighbours]",
-                *overrides,
-            ],
-        )
-        return run_pipeline(config, display)["evaluate"].counts["test_auc"]
+    task1 = load_experiment(find_experiment("task1"), GraphData(data_folder).variables)
+
+    def measure(cell, *overrides):
+        chosen = ("evaluate.heuristics=[common_neighbours]", *overrides)
+        choice = Choice(store, splits=1, only=(cell,), overrides=chosen)
+        (found,) = build_cells(task1, choice)
+        return run_pipeline(found.config, display)["evaluate"].counts["test_auc"]
 
     return measure
 
 
 def test_the_best_preset_on_whole_graphs_and_on_samples(test_auc):
-    whole = test_auc("task1-cora")
+    whole = test_auc("cora/best-le+/N")
     assert whole > 0.96
     sampled = test_auc(
-        "task1-cora", "train.batching=sampled", "train.batch_size=256", "train.epochs=25"
+        "cora/best-le+/N", "train.batching=sampled", "train.batch_size=256", "train.epochs=25"
     )
     assert abs(sampled - whole) < 0.01
 
 
 def test_the_authors_variant(test_auc):
-    assert test_auc("task1-cora-faithful") > 0.94
+    assert test_auc("cora/faithful-le+/N") > 0.94
 
 
 def test_ranking_among_hard_non_links(cluster, data_folder, display, store):

@@ -1,0 +1,1 @@
+"""``peg reproduce``."""

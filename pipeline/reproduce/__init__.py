@@ -1,0 +1,1 @@
+"""Experiments: grids of pipelines whose results make one table and one page."""
