@@ -142,8 +142,8 @@ def plot_degrees(classes: list[DegreeClass], model: str, rival: str | None) -> P
         axes.set_title("AUC")
         axes.legend(loc="best")
 
-    counts = ", ".join(f"{each.links:,} of {each.degrees}" for each in classes)
-    caption = f"Links of each class against all non-links of the test. Links: {counts}."
+    counts = ", ".join(f"{each.degrees}: {each.links:,}" for each in classes)
+    caption = f"Links of each degree against all non-links of the test. Links by degree: {counts}."
     return render_plot(key, title, caption, draw)
 
 
