@@ -47,7 +47,7 @@ class Manifest:
     """Written last: an artifact without one does not exist.
 
     Args:
-        metrics: Rows a second, bytes, memory and retries.
+        metrics: Rows per second, bytes, memory and retries.
         files: The other files as they were written; none where an older version wrote them.
     """
 

@@ -17,6 +17,7 @@ from peg_core.artifacts.embedded_graph import EmbeddedGraph, Embeddings
 from peg_core.artifacts.evaluation import Evaluation
 from peg_core.artifacts.manifest import Manifest, require_whole
 from peg_core.artifacts.positions import Positions
+from peg_core.artifacts.scored_pairs import ScoredPairs
 from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
 from peg_core.errors import InputError
 from peg_core.explain.explanation import PairExplanation
@@ -214,7 +215,7 @@ class Run:
 
     def scores(self) -> pl.LazyFrame:
         """The scored candidates of the run."""
-        return pl.scan_parquet(sorted(self.folder("score").glob("part-*.parquet")))
+        return ScoredPairs(self.folder("score")).table()
 
     def metrics(self) -> pl.DataFrame:
         """How well links were ranked, a row for every protocol, method and metric."""

@@ -14,7 +14,7 @@ def require_at_least(parameters: object, names: Sequence[str], least: int) -> No
     for name in names:
         value = getattr(parameters, name)
         if type(value) is not int or value < least:
-            raise ValueError(f"{name} is {value!r}, needed is a whole number from {least} on")
+            raise ValueError(f"{name} is {value!r}, but must be a whole number, {least} or more")
 
 
 def require_positive(parameters: object, names: Sequence[str]) -> None:
@@ -22,7 +22,7 @@ def require_positive(parameters: object, names: Sequence[str]) -> None:
     for name in names:
         value = getattr(parameters, name)
         if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} is {value!r}, needed is a number above 0")
+            raise ValueError(f"{name} is {value!r}, but must be a number above 0")
 
 
 def require_choice(parameters: object, name: str, known: tuple[str, ...]) -> None:

@@ -100,6 +100,15 @@ def write_node_tables(tables: Sequence[KindTable], folder: Path) -> dict[str, in
     return counts
 
 
+def read_labels(folder: Path, nodes: IntArray) -> list[str | None] | None:
+    """The class of some nodes of a graph's folder, in words; None: no table has classes."""
+    file = folder / "node_table.parquet"
+    if not file.exists() or "label" not in pq.read_schema(file).names:
+        return None
+    labels = pq.read_table(file, columns=["label"])["label"].take(pa.array(nodes))
+    return [None if label is None else str(label) for label in labels.to_pylist()]
+
+
 def _of_all_kinds(
     tables: Sequence[KindTable], rows: Sequence[IntArray], name: str
 ) -> pa.ChunkedArray | None:

@@ -71,6 +71,10 @@ COMMANDS = {
         "pipeline.cli.submit_command:submit",
         "Run the pipeline of the file CONFIG as a job on a Ray cluster.",
     ),
+    "top": (
+        "pipeline.cli.links.top_command:top",
+        "Show the best scored candidates of the last run of CONFIG that are no links yet.",
+    ),
     "verify": (
         "pipeline.cli.verify_command:verify",
         "Compare every artifact of STORE with what was written.",
@@ -94,6 +98,7 @@ def cli() -> None:
     peg init edges.parquet                  a pipeline file for tables of your own
     peg run configs/quickstart.yaml         from edges to scores and a report
     peg plan configs/quickstart.yaml        what would run, what is reused, and why
+    peg top configs/quickstart.yaml         the best new links among the scored candidates
     peg recommend configs/quickstart.yaml   the best new links of every node
     peg score --help                        score more candidates, or another graph
     peg submit configs/quickstart.yaml ...  the same on a Ray cluster

@@ -21,6 +21,7 @@ from peg_core.generators.synthetic_tables import check_candidates, check_feature
 from pipeline.cli.generate.bipartite import bipartite
 from pipeline.cli.generate.citations import citations
 from pipeline.cli.generate.paired_options import only_one_given
+from pipeline.cli.generate.papers import papers
 from pipeline.cli.generate.shared_options import write_and_tell
 from pipeline.generate.generated_files import GeneratedFile
 from pipeline.generate.generated_tables import candidate_batches, edge_batches, node_batches
@@ -122,11 +123,14 @@ def generate() -> None:
     Users and items, and papers that cite older ones:
       peg generate bipartite --users 1_000 --items 600 --edges 15_000 --out data/plays.parquet
       peg generate citations --papers 2_000 --edges 16_000 --out data/citations.parquet
+    Papers with titles, to judge predictions by reading them:
+      peg generate papers --papers 2_400 --out data/edges.parquet
     """
 
 
 generate.add_command(bipartite)
 generate.add_command(citations)
+generate.add_command(papers)
 
 
 @generate.command()

@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from pipeline.config.redaction import redact, redact_all
-from pipeline.report.data import SUFFIXES, ReportData, StageRow
+from pipeline.report.data import SUFFIXES, NodeMap, ReportData, StageRow, TopPair
 from pipeline.report.figures import draw_plots
 from pipeline.report.formats import (
     DASH,
@@ -24,7 +24,9 @@ from pipeline.report.formats import (
     format_time,
     format_words,
 )
+from pipeline.report.map_figure import legend, plot_map
 from pipeline.report.plot import Plot
+from pipeline.report.summary import best_rival, name_method, summarise_in_words
 
 PROTOCOL_NAMES = {
     "random": "Links against drawn non-links",
@@ -34,7 +36,12 @@ PROTOCOL_NAMES = {
 }
 # Figures that share a row, each with its part of the heading.
 SECTIONS = (
-    {"roc": "Test pairs", "test-scores": "Test pairs", "calibration": "Test pairs"},
+    {
+        "roc": "Test pairs",
+        "test-scores": "Test pairs",
+        "calibration": "Test pairs",
+        "by-degree": "Test pairs",
+    },
     {"loss": "Training", "valid-auc": "Training", "valid-metric": "Training"},
     {"eigenvalues": "Encodings", "stability": "Encodings"},
     {"candidate-scores": "Candidates"},
@@ -94,7 +101,9 @@ def build_report(data: ReportData) -> str:
         source,
         data=data,
         created=format_time(data.created),
+        summary=summarise_in_words(data.metrics),
         tiles=summarise(data),
+        map=None if data.node_map is None else map_of(data.node_map, data.top),
         tables=[metrics_table(name, rows) for name, rows in data.metrics.items()],
         sections=group_plots(draw_plots(data)),
         stages=[describe_stage(stage, data.stages) for stage in data.stages],
@@ -109,6 +118,12 @@ def render_page(source: str, **values: object) -> str:
     )
     style = resources.files("pipeline.report").joinpath("style.css").read_text("utf-8")
     return environment.from_string(source).render(style=Markup(style), **values)
+
+
+def map_of(node_map: NodeMap, top: list[TopPair]) -> dict[str, object]:
+    """The map and what its colours mean."""
+    plot = plot_map(node_map, top)
+    return {"plot": plot, "svg": Markup(plot.svg), "legend": legend(node_map)}
 
 
 def _headline(model: Mapping[str, object]) -> tuple[str, ...]:
@@ -141,18 +156,13 @@ def summarise(data: ReportData) -> list[Tile]:
 
 
 def compare(metrics: list[Metrics], metric: str) -> str:
-    """The model against the best heuristic: ``+0.0412 against adamic adar``."""
+    """The model against the best heuristic: ``+0.0412 against Adamic-Adar``."""
     model = as_number(metrics[0].get(metric)) if metrics else None
-    rivals = [
-        (value, str(row.get("method", "")))
-        for row in metrics[1:]
-        if (value := as_number(row.get(metric))) is not None
-    ]
-    if model is None or not rivals:
+    rival = best_rival(metrics, metric)
+    if model is None or rival is None:
         return ""
-    value, name = max(rivals)
-    gain = model - value
-    return f"{'+' if gain >= 0 else '−'}{abs(gain):.4f} against {format_words(name)}"
+    gain = model - rival.value
+    return f"{'+' if gain >= 0 else '−'}{abs(gain):.4f} against {name_method(rival.method)}"
 
 
 def count_tile(label: str, count: float | None) -> Tile:
@@ -200,7 +210,7 @@ def metric_columns(metrics: list[Metrics]) -> list[str]:
 
 def tabulate_metrics(metrics: list[Metrics], columns: list[str]) -> list[tuple[str, list[Cell]]]:
     """A name and a cell per column for every method."""
-    names = [format_words(str(row.get("method", DASH))) for row in metrics]
+    names = [name_method(str(row.get("method", DASH))) for row in metrics]
     by_column = [column_cells(metrics, column) for column in columns]
     return [(name, [cells[row] for cells in by_column]) for row, name in enumerate(names)]
 

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from peg_core.encoding.spectral.eigengap import stability_ratios
-from pipeline.report.data import Array
+from pipeline.report.data import Array, DegreeClass
 from pipeline.report.plot import LOG_SCALE_FROM_RATIO, SERIES, Plot, placeholder, render_plot
 
 DASHES = ("-", (0, (5, 2)))
@@ -123,6 +123,27 @@ def plot_stability(eigenvalues: dict[str, list[float]]) -> Plot:
         if max(y.max() for _, y in curves.values()) > LOG_SCALE_FROM_RATIO:
             axes.set_yscale("symlog", linthresh=1)
 
+    return render_plot(key, title, caption, draw)
+
+
+def plot_degrees(classes: list[DegreeClass], model: str, rival: str | None) -> Plot:
+    """How well links are told from non-links, by the smaller degree of their ends."""
+    key, title = "by-degree", "Quality by degree"
+    if not classes:
+        return placeholder(key, title, "Too few test links to tell them apart by degree.")
+    names = [model, *([rival] if rival else [])]
+
+    def draw(axes: Any) -> None:
+        for number, name in enumerate(names):
+            values = [each.aucs[number] for each in classes]
+            axes.plot(range(len(classes)), values, color=SERIES[number], marker="o", label=name)
+        axes.set_xticks(range(len(classes)), [each.degrees for each in classes])
+        axes.set_xlabel("training edges of the end that has fewer")
+        axes.set_title("AUC")
+        axes.legend(loc="best")
+
+    counts = ", ".join(f"{each.degrees}: {each.links:,}" for each in classes)
+    caption = f"Links of each degree against all non-links of the test. Links by degree: {counts}."
     return render_plot(key, title, caption, draw)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,58 @@ class StageRow:
 
 
 @dataclass(frozen=True)
+class TopPair:
+    """A candidate that scores high and is no link yet.
+
+    Args:
+        source, target: Ids of its ends.
+        score: Its score.
+        common_neighbours: Of both ends.
+        degrees: Of either end.
+    """
+
+    source: str
+    target: str
+    score: float
+    common_neighbours: int
+    degrees: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class NodeMap:
+    """Nodes in the plane.
+
+    Args:
+        points: [num_points, 2]
+        groups: What each is coloured by, [num_points].
+        grouped_by: What the groups are: kind, class or component.
+        links: The best pairs as rows of ``points``, in the order of `top`.  # [num_pairs, 2]
+        num_nodes: Of the graph; the points may be a sample.
+    """
+
+    points: Array
+    groups: list[str]
+    grouped_by: str
+    links: Array
+    num_nodes: int
+
+
+@dataclass(frozen=True)
+class DegreeClass:
+    """Links whose ends have similarly many edges.
+
+    Args:
+        degrees: The smaller degree of the ends, such as ``3–4``.
+        links: Number of test links.
+        aucs: Of the model and, where there is one, of the best heuristic.
+    """
+
+    degrees: str
+    links: int
+    aucs: list[float]
+
+
+@dataclass(frozen=True)
 class ReportData:
     """Everything that is shown.
 
@@ -60,6 +112,10 @@ class ReportData:
         outputs: Paths by label.
         warnings: What the reader should know before trusting the numbers.
         note: A sentence below the metrics; empty: nothing to tell.
+        top: The best new pairs.
+        node_map: The nodes in the plane; none: not drawn.
+        by_degree: The quality for links of few and of many neighbours.
+        rival: The heuristic of ``by_degree``.
     """
 
     name: str
@@ -76,6 +132,10 @@ class ReportData:
     outputs: dict[str, str]
     warnings: list[str]
     note: str = ""
+    top: list[TopPair] = field(default_factory=list)
+    node_map: NodeMap | None = None
+    by_degree: list[DegreeClass] = field(default_factory=list)
+    rival: str | None = None
 
 
 def finite_pairs(labels: Array, scores: Array) -> tuple[Array, Array, str]:

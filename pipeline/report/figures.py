@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter
 from peg_core.errors import ArtifactMismatch
 from pipeline.report.curves import (
     plot_chosen_by,
+    plot_degrees,
     plot_eigenvalues,
     plot_epochs,
     plot_stability,
@@ -24,6 +25,7 @@ from pipeline.report.plot import (
     placeholder,
     render_plot,
 )
+from pipeline.report.summary import name_method
 
 MAX_BINS = 200
 TEST_BINS = 40
@@ -36,6 +38,7 @@ def draw_plots(data: ReportData) -> list[Plot]:
         plot_roc(labels, scores, note),
         plot_test_scores(labels, scores, note),
         plot_calibration(data.calibration),
+        plot_degrees(data.by_degree, _model_name(data), data.rival and name_method(data.rival)),
         plot_epochs(data.epochs, "loss", key="loss", title="Training loss"),
         plot_epochs(data.epochs, "valid_auc", key="valid-auc", title="Validation AUC", rising=True),
         *plot_chosen_by(data.epochs),
@@ -45,6 +48,11 @@ def draw_plots(data: ReportData) -> list[Plot]:
         plots.append(plot_eigenvalues(data.eigenvalues))
         plots.append(plot_stability(data.eigenvalues))
     return plots
+
+
+def _model_name(data: ReportData) -> str:
+    rows = next(iter(data.metrics.values()), [])
+    return name_method(str(rows[0]["method"])) if rows else "model"
 
 
 def plot_roc(labels: Array, scores: Array, note: str = "") -> Plot:

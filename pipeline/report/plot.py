@@ -12,6 +12,9 @@ from xml.etree import ElementTree
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from pipeline.report.formats import format_compact
 
 if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
@@ -93,7 +96,13 @@ def render_plot(key: str, title: str, caption: str, draw: Callable[[Any], None])
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(SETTINGS)
         figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), layout="constrained")
-        draw(figure.add_subplot())
+        axes = figure.add_subplot()
+        draw(axes)
+        for axis in (axes.xaxis, axes.yaxis):
+            if axis.get_scale() != "linear" and not isinstance(
+                axis.get_major_formatter(), FuncFormatter
+            ):  # the default writes powers as TeX, which nothing here reads
+                axis.set_major_formatter(FuncFormatter(lambda value, _: format_compact(value)))
         buffer = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)

@@ -77,7 +77,7 @@ def run_plan(
 ) -> dict[str, Manifest]:
     """Run what ``plan`` asks for, as :func:`run_pipeline` does."""
     store = open_store(config.store)
-    # bad input is told before anything is written
+    # bad input is reported before anything is written
     steps = [step for step in plan() if only is None or step.stage.name in only]
     expected = estimate_run(config, store, steps)
     if not anyway:

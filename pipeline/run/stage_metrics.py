@@ -1,4 +1,4 @@
-"""What a stage cost: rows a second, bytes, memory, retries; in manifests and as Ray metrics."""
+"""What a stage cost: rows per second, bytes, memory, retries; in manifests and as Ray metrics."""
 
 from __future__ import annotations
 

@@ -19,15 +19,20 @@ from peg_core.splits.population import Population, describe_cold
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.report.data import ReportData, StageRow
 from pipeline.report.facts import each_fact_once
+from pipeline.report.gathering import (
+    SHOWN_PARTS,
+    degree_classes,
+    describe_top,
+    draw_map,
+    find_top,
+)
+from pipeline.report.summary import best_rival
 from pipeline.run.stage import Stage, StageContext, StageResult
 
 INPUTS = (
     "ingest", "features", "split", "encode", "train", "embed", "calibrate", "negatives",
     "evaluate", "other_evaluate", "encode_all", "embed_all", "score", "index", "recommend",
 )  # fmt: skip
-
-# Parts of the test pairs, a million rows each, that the curves are drawn from.
-SHOWN_PARTS = 4
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
@@ -39,6 +44,9 @@ def run(context: StageContext) -> StageResult:
     found, best = inputs.manifests(), inputs.best_seed
     method = inputs.evaluation.open().method(seed_part(best))
     pairs = method.pairs(TEST_PAIRS, ["score", "label"], most_parts=SHOWN_PARTS)
+    tables = evaluation_tables(found)
+    rival = best_rival(next(iter(tables.values())), "auc")
+    best_pairs, relation = find_top(inputs, context.config.score), context.config.graph.predicted
     data = ReportData(
         name=context.config.name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -47,7 +55,7 @@ def run(context: StageContext) -> StageResult:
             StageRow(name, manifest.fingerprint, "done", manifest.seconds, manifest.counts)
             for name, manifest in found.items()
         ],
-        metrics=evaluation_tables(found),
+        metrics=tables,
         epochs=pl.read_parquet(inputs.training.open().epochs_file).to_dicts(),
         test_labels=pairs["label"].to_numpy(),
         test_scores=pairs["score"].to_numpy(),
@@ -57,6 +65,12 @@ def run(context: StageContext) -> StageResult:
         outputs={name: inputs.ref(name).location for name in inputs},
         warnings=each_fact_once(text for each in found.values() for text in each.warnings),
         note=cold_note(found["evaluate"]),
+        top=describe_top(inputs, best_pairs),
+        node_map=draw_map(inputs, best_pairs),
+        by_degree=degree_classes(
+            inputs, (relation.source, relation.target), rival and rival.method
+        ),
+        rival=rival and rival.method,
     )
     from pipeline.report.build import build_report  # nobody else waits for matplotlib
 
@@ -98,4 +112,4 @@ def _eigenvalues(encode: Manifest, num_encodings: int) -> dict[str, list[float]]
     }
 
 
-STAGE = Stage("report", 3, INPUTS, settings, run)
+STAGE = Stage("report", 4, INPUTS, settings, run)

@@ -157,7 +157,7 @@ def test_positions_that_are_not_finite_are_refused(value, rows, two_communities)
     [
         ("deepwalk", {"solver": "magic"}, "needed is one of"),
         ("deepwalk", {"window": 0}, "window is 0"),
-        ("deepwalk", {"walk_length": 1}, "from 2 on"),
+        ("deepwalk", {"walk_length": 1}, "whole number, 2 or more"),
         ("deepwalk", {"learning_rate": float("nan")}, "above 0"),
         ("node2vec", {"p": 0.0}, "p is 0.0"),
         ("line", {"order": "third"}, "needed is one of"),

@@ -17,7 +17,7 @@ SIZES = {
     "rmat": ["--nodes", "1_000", "--edges", "5_000"],
     "grid": ["--nodes", "1_000", "--columns", "40"],
 }
-RELATIONAL = ("bipartite", "citations")
+RELATIONAL = ("bipartite", "citations", "papers")
 
 
 def run(*arguments):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.report.build import build_report
-from pipeline.report.data import ReportData, StageRow
+from pipeline.report.data import DegreeClass, NodeMap, ReportData, StageRow, TopPair
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +32,12 @@ def sample() -> ReportData:
         eigenvalues={"le": [0.1, 0.2, 0.4]},
         outputs={"Scores": "runs/scores/*.parquet"},
         warnings=["the cut splits an eigenspace"],
+        top=[TopPair("paper 7", "paper 8", 0.98, 3, (12, 4))],
+        node_map=NodeMap(
+            generator.random((9, 2)), ["a", "b", "c"] * 3, "kind", np.array([[0, 4]]), 9
+        ),
+        by_degree=[DegreeClass("1", 20, [0.8, 0.7]), DegreeClass("2", 30, [0.9, 0.95])],
+        rival="adamic_adar",
     )
 
 
@@ -39,11 +45,13 @@ def test_report_renders_without_a_word_on_the_console(open_page):
     dom, console = open_page(build_report(sample()))
     assert console == []
     assert "<title>citations &amp; more · link prediction report</title>" in dom
-    assert dom.count("<svg") == 8
+    assert dom.count("<svg") == 10
     for key in (
         "roc",
         "test-scores",
         "calibration",
+        "by-degree",
+        "map",
         "loss",
         "valid-auc",
         "candidate-scores",

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from pipeline.report.build import build_report
-from pipeline.report.data import ReportData, StageRow
+from pipeline.report.data import DegreeClass, NodeMap, ReportData, StageRow, TopPair
 
 FIGURES = [
-    "roc", "test-scores", "calibration", "loss", "valid-auc", "eigenvalues", "stability",
-    "candidate-scores",
+    "map", "roc", "test-scores", "calibration", "by-degree", "loss", "valid-auc", "eigenvalues",
+    "stability", "candidate-scores",
 ]  # fmt: skip
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -57,6 +57,12 @@ def data() -> ReportData:
         eigenvalues={"le": [0.1, 0.2, 0.4]},
         outputs={"Scores": "runs/scores/*.parquet"},
         warnings=["the cut splits an eigenspace"],
+        top=[TopPair("paper 7", "paper 8", 0.98765, 3, (12, 4))],
+        node_map=NodeMap(
+            generator.random((5, 2)), ["a", "b", "a", "a", "b"], "kind", np.array([[1, 2]]), 5
+        ),
+        by_degree=[DegreeClass("1", 20, [0.8, 0.7]), DegreeClass("2", 30, [0.9, 0.95])],
+        rival="adamic_adar",
     )
 
 
@@ -102,7 +108,7 @@ def test_document_is_complete_and_its_tags_balance(document):
     page = Page(document)
     assert document.startswith("<!doctype html>")
     assert page.open == []
-    assert page.text_of("title") == ["citations · link prediction report"]
+    assert page.text_of("title")[0] == "citations · link prediction report"
     assert page.text_of("h1") == ["citations"]
 
 
@@ -125,15 +131,24 @@ def test_identifiers_are_unique_and_references_resolve(document):
 
 def test_summary_shows_quality_and_size(document):
     values = Page(document).text_of("dd")
-    assert values == [
+    assert values[:7] == [
         "0.9312",
-        "+0.0511 against adamic adar",
+        "+0.0511 against Adamic-Adar",
         "–",
         "12,345",
         "98 M",
         "98,000,000",
         "1,234",
     ]
+
+
+def test_summary_is_said_in_words_and_the_best_new_pairs_are_listed(document):
+    page = Page(document)
+    assert "PEG scores a held-out link above a non-link 93.1% of the time" in document
+    assert page.text_of("title")[1:] == ["paper 7 – paper 8: 0.9877"]
+    assert {"paper 7", "paper 8"} <= set(page.text_of("span"))
+    assert {"0.9877", "3", "12, 4"} <= set(page.text_of("td"))
+    assert {"a", "b"} <= set(page.text_of("li"))
 
 
 def test_model_behind_a_heuristic_gets_a_minus(data):
@@ -202,7 +217,7 @@ def test_stages_are_listed_with_time_counts_and_fingerprint(document):
     assert {"12,345", "98,000,000", "0.9322"} <= set(page.text_of("li"))
     assert {"0123456789abcdef", "fedcba9876543210"} <= set(page.text_of("code"))
     widths = [attributes["style"] for attributes in page.all("i")]
-    assert widths == ["width: 0.3%", "width: 99.7%"]
+    assert widths[-2:] == ["width: 0.3%", "width: 99.7%"]  # after the colours of the map
 
 
 def test_every_figure_is_there_with_a_text_for_those_who_cannot_see_it(document):
@@ -247,6 +262,9 @@ def test_nothing_the_user_named_becomes_markup(data):
             eigenvalues={evil: [0.1, 0.2], "other": [0.3, 0.4]},
             outputs={evil: evil},
             warnings=[evil],
+            top=[TopPair(evil, evil, 0.5, 0, (1, 1))],
+            node_map=NodeMap(np.eye(2), [evil, "x"], evil, np.array([[0, 1]]), 2),
+            rival=evil,
         )
     )
     page = Page(document)

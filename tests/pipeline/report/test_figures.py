@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from peg_core.errors import ArtifactMismatch
+from pipeline.report.curves import plot_stability
 from pipeline.report.data import MAX_ROC_POINTS, finite_pairs
 from pipeline.report.figures import (
     plot_calibration,
@@ -87,6 +88,14 @@ def test_candidate_scores_count_all_pairs():
 def test_candidate_scores_of_very_different_counts_are_logarithmic():
     plot = plot_candidate_scores((np.array([10**6, 10, 0, 20]), np.linspace(0, 1, 5)))
     assert {"pairs, logarithmic", "1 M", "10"} <= set(texts(plot.svg))
+
+
+def test_no_axis_shows_the_source_of_a_formula():
+    shaky = plot_stability({"le": [0.1, 0.1000001, 0.2, 0.4]})
+    counts = plot_candidate_scores((np.array([10**6, 10, 0, 20]), np.linspace(0, 1, 5)))
+    for plot in (shaky, counts):
+        assert len(texts(plot.svg)) > 3
+        assert not [text for text in texts(plot.svg) if "$" in text or "\\" in text]
 
 
 def test_fine_candidate_histogram_is_merged_and_stays_small():

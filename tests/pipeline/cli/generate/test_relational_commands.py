@@ -1,4 +1,4 @@
-"""The commands ``peg generate bipartite`` and ``peg generate citations``."""
+"""The commands ``peg generate bipartite``, ``citations`` and ``papers``."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ BIPARTITE = (
 CITATIONS = (
     *("citations", "--papers", 500, "--edges", 3000, "--out", "edges"),
     *("--features", 4, "--nodes-out", "papers"),
+    *("--candidates", 100, "--candidates-out", "candidates"),
+)
+PAPERS = (
+    *("papers", "--papers", 300, "--out", "edges", "--nodes-out", "papers"),
     *("--candidates", 100, "--candidates-out", "candidates"),
 )
 
@@ -65,7 +69,16 @@ def test_citations_papers_and_candidates_agree_about_dates():
     assert len(pl.read_parquet("candidates")) == 100
 
 
-@pytest.mark.parametrize("arguments", [BIPARTITE, CITATIONS], ids=["bipartite", "citations"])
+def test_papers_are_known_by_their_titles():
+    run(*PAPERS)
+    edges, papers = pl.read_parquet("edges"), pl.read_parquet("papers")
+    assert papers.columns == ["id", "field", "topic", "year", "words", "x"]
+    assert papers["words"].list.len().to_list() == papers["x"].list.len().to_list()
+    assert set(edges["src"]) | set(edges["dst"]) == set(papers["id"])
+    assert pl.read_parquet("candidates").n_unique() == 100
+
+
+@pytest.mark.parametrize("arguments", [BIPARTITE, CITATIONS, PAPERS], ids=lambda each: each[0])
 def test_same_seed_gives_the_same_bytes(arguments, tmp_path):
     def contents():
         run(*arguments, "--seed", 3, "--overwrite")
@@ -88,6 +101,7 @@ def test_same_seed_gives_the_same_bytes(arguments, tmp_path):
         (CITATIONS, ["--features", 0], "0 features were asked for"),
         (CITATIONS, ["--candidates", 0], "0 candidates were asked for"),
         (CITATIONS, ["--topics", 300], "300 topics were asked for"),
+        (PAPERS, ["--papers", 99], "99 papers were asked for"),
         (CITATIONS[:-2], [], "--candidates 100 was given without --candidates-out"),
     ],
 )
