@@ -18,6 +18,7 @@ import torch
 
 from peg_core.explain.head_inputs import split_inputs
 from peg_core.inference.folded_head import FoldedHead, fold_head
+from peg_core.metrics.stack import Stack
 from peg_core.models.heads import Head
 
 Array = npt.NDArray[np.float64]
@@ -40,6 +41,20 @@ class Attribution:
     added: Array
     logits: Array
     baseline: float
+
+    def stacked(self, stack: Stack, counts: Array, baseline: Array, first: int) -> Attribution:
+        """The same of the sum that a stack makes of the logit and the counts of a pair.
+
+        Args:
+            counts: Of the pairs, [num_pairs, num_counts].
+            baseline: Those of the baseline, [num_counts].
+            first: The column of ``added`` that is the first count.
+        """
+        weights = np.array(stack.counts)
+        added = stack.logit * self.added
+        added[:, first : first + len(weights)] += (counts - baseline) * weights
+        logits = stack.logit * self.logits + counts @ weights
+        return Attribution(added, logits, stack.logit * self.baseline + float(baseline @ weights))
 
 
 def attribute(head: Head, inputs: Array, baseline: Array, *, num_encodings: int) -> Attribution:

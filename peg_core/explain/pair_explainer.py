@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from peg_core.explain.attribution import attribute
 from peg_core.explain.explanation import Closeness, CommonNeighbour, PairExplanation, Part
-from peg_core.explain.head_inputs import head_inputs, input_parts
+from peg_core.explain.head_inputs import COMMON, head_inputs, input_parts
 from peg_core.explain.random_pairs import RandomPairs, cosines, distances
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.ids.graph_ids import GraphIds
@@ -112,6 +112,10 @@ class PairExplainer:
         inputs = head_inputs(self.scorer, source, target)
         made = attribute(head, inputs, baseline, num_encodings=len(self.scorer.positions))
         columns = np.array(input_parts(head, self.encodings))
+        if (stack := self.scorer.stack) is not None:
+            first = int(np.flatnonzero(columns == COMMON)[0])
+            counts = slice(first, first + len(stack.counts))
+            made = made.stacked(stack, inputs[:, counts], baseline[counts], first)
         names = list(dict.fromkeys(columns.tolist()))
         sums = np.stack([made.added[:, columns == name].sum(axis=1) for name in names], axis=1)
         read = np.flatnonzero((sums != 0).any(axis=0))  # a head need not read everything

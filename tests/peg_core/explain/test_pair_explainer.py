@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import networkx as nx
 import numpy as np
 import pyarrow as pa
@@ -12,7 +14,7 @@ from torch import nn
 
 from peg_core.explain.attribution import attribute
 from peg_core.explain.explanation import WHY_TYPE, why_column
-from peg_core.explain.head_inputs import PRODUCT, head_inputs, input_parts, split_inputs
+from peg_core.explain.head_inputs import COMMON, PRODUCT, head_inputs, input_parts, split_inputs
 from peg_core.explain.pair_explainer import PairExplainer, distinct_names
 from peg_core.graph.components import connected_components
 from peg_core.graph.graph_store import GraphStore
@@ -20,6 +22,7 @@ from peg_core.graph.ids.graph_ids import GraphIds, KindIds
 from peg_core.graph.ids.node_ids import NodeIds
 from peg_core.graph.node_features import NodeFeatures
 from peg_core.inference.pair_scoring import PairScorer
+from peg_core.metrics.stack import Stack
 from peg_core.models.heads import HEADS
 from peg_core.models.model_spec import ModelSpec
 from peg_core.models.peg import PEG
@@ -86,6 +89,22 @@ def test_parts_and_the_baseline_come_to_the_logit_of_the_model(name, directed, i
     np.testing.assert_allclose(sums, logits, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose([each.logit for each in found], logits, rtol=1e-4, atol=1e-4)
     assert np.std(logits) > 0.5
+
+
+@pytest.mark.parametrize("name", ["inner_product", "structural"])
+def test_parts_come_to_the_logit_with_stacked_counts(name, ids, pairs):
+    scorer = build(name)
+    alone = explain(scorer, ids, pairs)
+    stacked = dataclasses.replace(scorer, stack=Stack(0.5, (2.0, -1.0, 3.0)))
+    found = explain(stacked, ids, pairs)
+    logits = stacked.logits(*pairs)
+    sums = [each.baseline + sum(part.added for part in each.parts) for each in found]
+    np.testing.assert_allclose(sums, logits, rtol=1e-3, atol=1e-3)
+    for before, after in zip(alone, found, strict=True):
+        halves = {part.name: part.added / 2 for part in before.parts}
+        added = {part.name: part.added for part in after.parts}
+        moved = {name for name in added if abs(added[name] - halves.get(name, 0)) > 1e-6}
+        assert moved == {COMMON}
 
 
 @pytest.mark.parametrize("name", HEADS)
