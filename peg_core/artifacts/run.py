@@ -19,8 +19,9 @@ from peg_core.artifacts.manifest import Manifest, require_whole
 from peg_core.artifacts.positions import Positions
 from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
 from peg_core.errors import InputError
-from peg_core.explain.explanation import PairExplanation
+from peg_core.explain.explanation import FILE_NAME, PairExplanation
 from peg_core.explain.pair_explainer import PairExplainer
+from peg_core.explain.pair_nodes import pair_nodes
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.id_types import normalise_ids
@@ -167,7 +168,13 @@ class Run:
             source, target: [num_pairs] ids as in the edge list: a list, an array or a column.
                 Where the predicted relation is directed, of the link from source to target.
         """
-        ends = self._lookup(source, target)
+        ends = []
+        for name, kind, given in zip(
+            ("source", "target"), self.ids.ends, (source, target), strict=True
+        ):
+            column = normalise_ids(_column(given))
+            require_kind(self.ids, kind, column, column=name, location="the call")
+            ends.append(kind.lookup(column))
         known = (ends[0] >= 0) & (ends[1] >= 0)
         scores = np.full(len(known), np.nan, dtype=np.float32)
         calibration = self.model.calibration
@@ -190,31 +197,15 @@ class Run:
         Raises:
             InputError: An id is not in the graph, or both are one node.
         """
-        ends = self._lookup([source], [target])
-        for given, name, nodes in zip((source, target), ("source", "target"), ends, strict=True):
-            if nodes[0] < 0:
-                raise InputError(
-                    f"the {name} {given!r} is no node of the graph of {self.store}; give an id "
-                    "as it stands in the edge list"
-                )
-        if ends[0][0] == ends[1][0]:
-            raise InputError(f"{source!r} is at both ends of the pair; name two different nodes")
-        return self.explainer.explain(*ends)[0]
-
-    def _lookup(self, source: Any, target: Any) -> list[npt.NDArray[np.int64]]:
-        """The nodes of both columns of ids, below 0 where there is none."""
-        ends = []
-        for name, kind, given in zip(
-            ("source", "target"), self.ids.ends, (source, target), strict=True
-        ):
-            column = normalise_ids(_column(given))
-            require_kind(self.ids, kind, column, column=name, location="the call")
-            ends.append(kind.lookup(column))
-        return ends
+        return self.explainer.explain(*pair_nodes(self.ids, source, target))[0]
 
     def scores(self) -> pl.LazyFrame:
         """The scored candidates of the run."""
         return pl.scan_parquet(sorted(self.folder("score").glob("part-*.parquet")))
+
+    def explanations(self) -> pl.DataFrame:
+        """The best pairs with a column `why`, where `score.explain` is top."""
+        return pl.read_parquet(self.folder("explain") / FILE_NAME)
 
     def metrics(self) -> pl.DataFrame:
         """How well links were ranked, a row for every protocol, method and metric."""
