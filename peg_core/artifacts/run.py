@@ -152,6 +152,15 @@ class Run:
         )
 
     @cached_property
+    def scoring_model(self) -> TrainedModel:
+        """The model that embedded all known edges: fitted again to them where that was asked."""
+        embedded = self.manifest("embed_all").identity
+        if "refit" not in embedded.inputs:
+            return self.model
+        part = seed_part(Training(self.folder("train")).best_seed)
+        return TrainedModel(self.folder("refit") / part, self.model.calibration)
+
+    @cached_property
     def embedded(self) -> EmbeddedGraph:
         """The graph of all known edges, as the model's head reads it."""
         embeddings = Embeddings(self.folder("embed_all"))
@@ -159,7 +168,7 @@ class Run:
 
     @cached_property
     def scorer(self) -> PairScorer:
-        return self.embedded.scorer(self.model)
+        return self.embedded.scorer(self.scoring_model)
 
     def score(self, source: Any, target: Any) -> npt.NDArray[np.float32]:
         """Chance that each pair is a link, as `peg run` would score it; NaN for unknown ids.
@@ -186,7 +195,7 @@ class Run:
     @cached_property
     def explainer(self) -> PairExplainer:
         """Explains pairs of node indices; the random pairs it compares with are drawn once."""
-        return self.embedded.explainer(self.model, self.ids, self.features)
+        return self.embedded.explainer(self.scoring_model, self.ids, self.features)
 
     def explain(self, source: Any, target: Any) -> PairExplanation:
         """Why a pair has its score.
