@@ -20,8 +20,9 @@ from peg_core.artifacts.positions import Positions
 from peg_core.artifacts.scored_pairs import ScoredPairs
 from peg_core.artifacts.trained_model import TrainedModel, Training, seed_part
 from peg_core.errors import InputError
-from peg_core.explain.explanation import PairExplanation
+from peg_core.explain.explanation import FILE_NAME, PairExplanation
 from peg_core.explain.pair_explainer import PairExplainer
+from peg_core.explain.pair_nodes import pair_nodes
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.ids.graph_ids import GraphIds
 from peg_core.graph.ids.id_types import normalise_ids
@@ -152,6 +153,15 @@ class Run:
         )
 
     @cached_property
+    def scoring_model(self) -> TrainedModel:
+        """The model that embedded all known edges: fitted again to them where that was asked."""
+        embedded = self.manifest("embed_all").identity
+        if "refit" not in embedded.inputs:
+            return self.model
+        part = seed_part(Training(self.folder("train")).best_seed)
+        return TrainedModel(self.folder("refit") / part, self.model.calibration)
+
+    @cached_property
     def embedded(self) -> EmbeddedGraph:
         """The graph of all known edges, as the model's head reads it."""
         embeddings = Embeddings(self.folder("embed_all"))
@@ -159,7 +169,7 @@ class Run:
 
     @cached_property
     def scorer(self) -> PairScorer:
-        return self.embedded.scorer(self.model)
+        return self.embedded.scorer(self.scoring_model)
 
     def score(self, source: Any, target: Any) -> npt.NDArray[np.float32]:
         """Chance that each pair is a link, as `peg run` would score it; NaN for unknown ids.
@@ -168,7 +178,13 @@ class Run:
             source, target: [num_pairs] ids as in the edge list: a list, an array or a column.
                 Where the predicted relation is directed, of the link from source to target.
         """
-        ends = self._lookup(source, target)
+        ends = []
+        for name, kind, given in zip(
+            ("source", "target"), self.ids.ends, (source, target), strict=True
+        ):
+            column = normalise_ids(_column(given))
+            require_kind(self.ids, kind, column, column=name, location="the call")
+            ends.append(kind.lookup(column))
         known = (ends[0] >= 0) & (ends[1] >= 0)
         scores = np.full(len(known), np.nan, dtype=np.float32)
         calibration = self.model.calibration
@@ -180,7 +196,7 @@ class Run:
     @cached_property
     def explainer(self) -> PairExplainer:
         """Explains pairs of node indices; the random pairs it compares with are drawn once."""
-        return self.embedded.explainer(self.model, self.ids, self.features)
+        return self.embedded.explainer(self.scoring_model, self.ids, self.features)
 
     def explain(self, source: Any, target: Any) -> PairExplanation:
         """Why a pair has its score.
@@ -191,31 +207,15 @@ class Run:
         Raises:
             InputError: An id is not in the graph, or both are one node.
         """
-        ends = self._lookup([source], [target])
-        for given, name, nodes in zip((source, target), ("source", "target"), ends, strict=True):
-            if nodes[0] < 0:
-                raise InputError(
-                    f"the {name} {given!r} is no node of the graph of {self.store}; give an id "
-                    "as it stands in the edge list"
-                )
-        if ends[0][0] == ends[1][0]:
-            raise InputError(f"{source!r} is at both ends of the pair; name two different nodes")
-        return self.explainer.explain(*ends)[0]
-
-    def _lookup(self, source: Any, target: Any) -> list[npt.NDArray[np.int64]]:
-        """The nodes of both columns of ids, below 0 where there is none."""
-        ends = []
-        for name, kind, given in zip(
-            ("source", "target"), self.ids.ends, (source, target), strict=True
-        ):
-            column = normalise_ids(_column(given))
-            require_kind(self.ids, kind, column, column=name, location="the call")
-            ends.append(kind.lookup(column))
-        return ends
+        return self.explainer.explain(*pair_nodes(self.ids, source, target))[0]
 
     def scores(self) -> pl.LazyFrame:
         """The scored candidates of the run."""
         return ScoredPairs(self.folder("score")).table()
+
+    def explanations(self) -> pl.DataFrame:
+        """The best pairs with a column `why`, where `score.explain` is top."""
+        return pl.read_parquet(self.folder("explain") / FILE_NAME)
 
     def metrics(self) -> pl.DataFrame:
         """How well links were ranked, a row for every protocol, method and metric."""

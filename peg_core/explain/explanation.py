@@ -88,6 +88,9 @@ class PairExplanation:
         return {**asdict(self), "degrees": list(self.degrees)}
 
 
+# The table of the best pairs of a run.
+FILE_NAME = "explanations.parquet"
+
 COMMON_TYPE = pa.struct(
     [
         ("id", pa.string()),

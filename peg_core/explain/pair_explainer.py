@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -51,6 +51,10 @@ class PairExplainer:
     line: tuple[float, float] | None = None
     seed: int = 0
     most_common: int = MOST_COMMON
+
+    def with_line(self, line: tuple[float, float]) -> PairExplainer:
+        """The same with another calibration, such as for another share of links."""
+        return replace(self, line=line)
 
     @cached_property
     def random_pairs(self) -> RandomPairs:

@@ -16,6 +16,10 @@ from pipeline.cli.lazy_group import LazyGroup
 INTERRUPTED = 130
 # The module of each command, and the first line of its help.
 COMMANDS = {
+    "completion": (
+        "pipeline.cli.terminal.completion_command:completion",
+        "Print what completes commands and options in SHELL.",
+    ),
     "config": (
         "pipeline.cli.config_command:config",
         "Check a pipeline file, or describe the format to an editor.",
@@ -23,6 +27,14 @@ COMMANDS = {
     "doctor": (
         "pipeline.cli.doctor_command:doctor",
         "Check Python, packages, Ray, token, disk, memory and limits, and say what to do.",
+    ),
+    "explain": (
+        "pipeline.cli.results.explain_command:explain",
+        "Show why a pair has its score, by the finished run of CONFIG.",
+    ),
+    "export": (
+        "pipeline.cli.results.export_command:export",
+        "Write embeddings or positions with your own ids as Parquet.",
     ),
     "gc": (
         "pipeline.cli.gc_command:gc",
@@ -100,6 +112,7 @@ def cli() -> None:
     peg plan configs/quickstart.yaml        what would run, what is reused, and why
     peg top configs/quickstart.yaml         the best new links among the scored candidates
     peg recommend configs/quickstart.yaml   the best new links of every node
+    peg explain CONFIG SRC DST              why a pair has its score
     peg score --help                        score more candidates, or another graph
     peg submit configs/quickstart.yaml ...  the same on a Ray cluster
     peg generate sbm --help                 make a graph to try things on

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from peg_core.encoding import ENCODERS, Encoder
 from peg_core.models import MODELS
+from pipeline.cli.lazy_group import SuggestingGroup
 from pipeline.config.data_sections import EncodingConfig
 from pipeline.config.loading import dump_config, load_config
 from pipeline.config.pipeline_config import PipelineConfig
@@ -20,7 +21,7 @@ from pipeline.config.pipeline_config import PipelineConfig
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def config() -> None:
     """Check a pipeline file, or describe the format to an editor."""
 

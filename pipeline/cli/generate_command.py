@@ -23,6 +23,7 @@ from pipeline.cli.generate.citations import citations
 from pipeline.cli.generate.paired_options import only_one_given
 from pipeline.cli.generate.papers import papers
 from pipeline.cli.generate.shared_options import write_and_tell
+from pipeline.cli.lazy_group import SuggestingGroup
 from pipeline.generate.generated_files import GeneratedFile
 from pipeline.generate.generated_tables import candidate_batches, edge_batches, node_batches
 
@@ -106,7 +107,7 @@ def writes_node_table(command: Command) -> Command:
     return command
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def generate() -> None:
     """Write a random graph as Parquet files.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import polars as pl
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from pipeline.cli.store_target import store_of, target_argument
 from pipeline.run.history import read_history
@@ -37,7 +37,10 @@ def history(target: str, run: str | None, limit: int, as_json: bool) -> None:
 
 
 def _runs(table: pl.DataFrame, limit: int) -> Table:
-    shown = Table("run", "started", "outcome", "seconds", "ran", "reused", "error", box=None)
+    names = ("started", "outcome", "seconds", "ran", "reused", "error")
+    longest = max(table["run"].str.len_chars().to_list(), default=0)
+    # never cut or folded: it is copied into `--run`
+    shown = Table(Column("run", min_width=longest, no_wrap=True), *names, box=None)
     for group in table.partition_by("run", maintain_order=True)[:limit]:
         first = group.row(0, named=True)
         actions = group["action"].to_list()

@@ -19,6 +19,7 @@ from peg_core.graph.graph_store import FloatArray
 from peg_core.graph.graph_summary import plain_ids, summarise_graph
 from peg_core.graph.ids.graph_ids import GraphIds
 from pipeline.cli.display.inspect_display import print_graph, print_movement
+from pipeline.cli.lazy_group import SuggestingGroup
 from pipeline.config.loading import load_config
 from pipeline.run.plan import Action
 from pipeline.store.local_store import AnyStore, open_store
@@ -29,7 +30,7 @@ STORES_HINT = "name a configuration file, or the folder of a graph store: STORE/
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def inspect() -> None:
     """Look into a graph, or compare two encodings; nothing is started or changed.
 

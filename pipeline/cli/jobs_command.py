@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pipeline.cli.display.run_replay import RunReplay
+from pipeline.cli.lazy_group import SuggestingGroup
 from pipeline.cli.submit_command import address_option, warn_if_open, watch
 from pipeline.run.progress import RunDisplay
 
@@ -24,7 +25,7 @@ job_argument = click.argument("job", metavar="ID")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def jobs() -> None:
     """Look at, follow and stop the jobs of a Ray cluster.
 

@@ -1,13 +1,29 @@
-"""A group of commands that are imported when they are used."""
+"""Groups of commands: imported when they are used, suggested when they are mistyped."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
+
+from peg_core.errors import nearest_hint
 
 
-class LazyGroup(click.Group):
+class SuggestingGroup(click.Group):
+    """Names the closest command where there is none of a name."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        hint = nearest_hint(args[0], known) if args[0] not in known else ""
+        if hint and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}{hint}")
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(SuggestingGroup):
     """Commands by module, so that ``--help`` does not wait for torch.
 
     Args:
@@ -34,3 +50,9 @@ class LazyGroup(click.Group):
         rows = [(name, self.entries[name][1]) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands without importing any of them, and the options."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=self.entries[name][1]) for name in names]
+        return items + click.Command.shell_complete(self, ctx, incomplete)

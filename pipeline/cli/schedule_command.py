@@ -19,6 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from peg_core.errors import ConfigError, PegError
+from pipeline.cli.lazy_group import SuggestingGroup
 from pipeline.cli.store_target import store_of, target_argument
 from pipeline.cli.submit_command import JOB_KEYS, job_options, job_settings
 from pipeline.config.loading import load_config
@@ -33,7 +34,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 name_argument = click.argument("name")
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def schedule() -> None:
     """Run pipelines at set times.
 

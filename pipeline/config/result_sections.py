@@ -147,6 +147,11 @@ class ScoreConfig(Section):
         description="Share of links among the candidates, if you know it; none: as many links as "
         "non-links, as in validation.",
     )
+    explain: Annotated[Literal["none", "top"], LATER] = Field(
+        "none",
+        description="top: the 100 best pairs are also written to a table of their own, with a "
+        "column `why`: what each part of the model's input adds, and common neighbours.",
+    )
     shard_rows: Count = Field(
         1_000_000, description="Rows per output file; a rerun redoes whole files."
     )

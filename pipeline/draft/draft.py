@@ -73,7 +73,8 @@ class Draft:
         """All of them, in the order of the file, for people to read."""
         yield Guess("graph.source", self.ends.source, self.ends.reason)
         yield Guess("graph.target", self.ends.target, "")
-        yield Guess(f"graph.{self.kind.key}", self.kind.value, self.kind.reason)
+        key = "directed" if self.kind.key == "directed" else "bipartite"
+        yield Guess(f"graph.{key}", self.kind.value, self.kind.reason)
         yield Guess("graph.weight", self.weight.value, self.weight.reason)
         yield Guess("graph.time", self.time.value, self.time.reason)
         if self.bad_rows.value is not None:

@@ -125,8 +125,9 @@ def _no_ends(table: SampledTable, able: list[str]) -> InputError:
 def find_kind(table: SampledTable, ends: Ends) -> Guess:
     """``bipartite`` or ``directed``, where the graph is one, from names and from ids."""
     types = [table.type_of(column) for column in ends.columns]
-    if id_type(types[0]) != id_type(types[1]) and _of_two_types(types):
-        why = f"{shorten(ends.source)} is {types[0]}, {shorten(ends.target)} is {types[1]}"
+    if _of_two_types(types):
+        words = [_told(kind) for kind in types]
+        why = f"{shorten(ends.source)} holds {words[0]}, {shorten(ends.target)} {words[1]}"
         return Guess("bipartite", True, why)
     sides = compare_sides(
         table.groups,
@@ -160,10 +161,13 @@ def find_kind(table: SampledTable, ends: Ends) -> Guess:
     return Guess("plain", False, why)
 
 
+def _told(kind: pa.DataType) -> str:
+    return "text" if id_type(kind) in (TEXT, BINARY) else "numbers"
+
+
 def _of_two_types(types: list[pa.DataType]) -> bool:
     """Whether one column holds text and the other numbers; widths of integers go together."""
-    texts = [id_type(kind) in (TEXT, BINARY) for kind in types]
-    return texts[0] != texts[1]
+    return _told(types[0]) != _told(types[1])
 
 
 def _share(sides: Sides) -> float:

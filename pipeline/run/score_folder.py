@@ -47,7 +47,7 @@ class ScoreFolder:
         self.identity = Identity(
             stage=STAGE.name,
             version=STAGE.version,
-            settings={"score": score.dependencies()},
+            settings={"score": score.dependencies(exclude={"explain"})},
             inputs=inputs,
             files={"candidates": file_facts_of(score.candidates)},
         )

@@ -38,7 +38,7 @@ CHECKED_GROUPS = 16
 
 
 def settings(config: PipelineConfig) -> dict[str, Any]:
-    return {"score": config.score.dependencies() if config.score else None}
+    return {"score": config.score.dependencies(exclude={"explain"}) if config.score else None}
 
 
 def files(config: PipelineConfig) -> dict[str, str]:

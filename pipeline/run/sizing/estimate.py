@@ -110,6 +110,10 @@ def _score(w: Workload) -> Cost:
     return Cost(w.candidates, TORCH_BYTES, w.candidate_bytes + 4 * w.candidates)
 
 
+def _explain(w: Workload) -> Cost:
+    return Cost(w.candidates, TORCH_BYTES, MB)
+
+
 def _index(w: Workload) -> Cost:
     width = w.dimensions + w.hidden
     disk = w.nodes * (4 * width + 300)
@@ -136,6 +140,7 @@ COSTS: dict[str, Callable[[Workload], Cost]] = {
     "encode_all": lambda w: _encode(w, 1, w.edges),
     "embed_all": lambda w: _embed(w, 1),
     "score": _score,
+    "explain": _explain,
     "index": _index,
     "recommend": _recommend,
 }
@@ -171,6 +176,7 @@ RATES: dict[str, Rate] = {
     "encode_all": Rate(4, 1.5e-6),
     "embed_all": Rate(4, 3e-8),
     "score": Rate(4, 4e-6),
+    "explain": Rate(6, 2e-7),
     "index": Rate(4, 1e-6),
     "recommend": Rate(4, 2e-3),
 }

@@ -1,10 +1,13 @@
 import subprocess
 import sys
+from datetime import UTC, datetime
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from pipeline.cli.app import COMMANDS, cli
+from pipeline.run.history import SCHEMA
 
 
 def invoke(*arguments):
@@ -38,10 +41,42 @@ def test_help_waits_for_no_heavy_import():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_an_unknown_command_is_told_by_click():
-    result = invoke("rnu")
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [(["rnu"], "run"), (["expalin", "a"], "explain"), (["config", "shw"], "show"), (["zz"], None)],
+)
+def test_an_unknown_command_is_told_with_the_closest_one(words, meant):
+    result = invoke(*words)
     assert result.exit_code == 2
-    assert "No such command 'rnu'" in result.output
+    assert f"No such command '{words[len(words) == 2 and words[0] == 'config']}'" in result.output
+    assert ("did you mean" in result.output) == (meant is not None)
+    assert meant is None or f"did you mean '{meant}'?" in result.output
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_what_completion_prints_asks_peg_for_the_words(shell):
+    assert f"_PEG_COMPLETE={shell}_complete" in invoke("completion", shell).output
+
+
+def test_a_shell_gets_commands_and_options():
+    environment = {"COMP_WORDS": "peg sc", "COMP_CWORD": "1", "_PEG_COMPLETE": "bash_complete"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        done = CliRunner().invoke(cli, [], prog_name="peg")
+    assert done.output.splitlines() == ["plain,schedule", "plain,score"]
+
+
+def test_ids_of_runs_are_whole_on_narrow_terminals(tmp_path):
+    run = "20260102T030405Z-1a2b3c"
+    row = dict.fromkeys(SCHEMA)
+    row |= {"run": run, "outcome": "failed", "seconds": 123_456.7, "action": "run"}
+    row |= {"started": datetime(2026, 1, 2, tzinfo=UTC), "error": "no room left on " + "disk " * 30}
+    (tmp_path / "history").mkdir()
+    pl.DataFrame([row], SCHEMA).write_parquet(tmp_path / "history" / f"runs-{run}.parquet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "60")
+        assert run in invoke("history", str(tmp_path)).output
 
 
 def test_plan_shows_every_stage_and_starts_nothing(small_config):

@@ -1,0 +1,1 @@
+"""Reasons for scores, as Ray tasks."""
