@@ -84,6 +84,10 @@ class LayerwiseEmbedding:
         return self.graph.weighted_degrees
 
     @cached_property
+    def _whole(self) -> MessageGraph:
+        return self.model.whole_messages(self.graph, self.positions)
+
+    @cached_property
     def _code_columns(self) -> FloatArray | None:
         """What a gate reads of every code that an entry can have, [num_codes, num_columns]."""
         if not self.graph.num_columns or self.graph.relations is None:
@@ -121,9 +125,12 @@ class LayerwiseEmbedding:
 
     @torch.no_grad()
     def _general(self, layer: int, state: FloatArray, first: int, last: int) -> FloatArray:
-        messages = MessageGraph.of_rows(
-            self.graph, first, last, self.positions, self._degrees, self.model.rule
-        )
+        if self.model.is_local:
+            messages = MessageGraph.of_rows(
+                self.graph, first, last, self.positions, self._degrees, self.model.rule
+            )
+        else:
+            messages = self._whole.rows(first, last)
         nodes = (messages.source_nodes, np.arange(first, last))
         x = tuple(torch.from_numpy(np.asarray(state[part], np.float32)) for part in nodes)
         return self.model.embed_layer(layer, (x[0], x[1]), messages).numpy()

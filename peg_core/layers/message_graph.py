@@ -85,6 +85,21 @@ class MessageGraph:
             num_sources,
         )
 
+    def rows(self, start: int, stop: int) -> MessageGraph:
+        """A range of the targets of a whole graph; ``source_nodes`` are the distinct sources."""
+        first, last = (int(self.indptr[row]) for row in (start, stop))
+        nodes, local = np.unique(self.sources[first:last].numpy(), return_inverse=True)
+        return MessageGraph(
+            self.indptr[start : stop + 1] - first,
+            torch.from_numpy(local),
+            self.weights[first:last],
+            self.measures[first:last],
+            self.loop_weights[start:stop],
+            self.loop_measures[start:stop],
+            len(nodes),
+            nodes.astype(np.int64),
+        )
+
     def kept(self, keep: npt.NDArray[np.bool_], graph: GraphStore, rule: EdgeRule) -> MessageGraph:
         """Some edges of a whole graph, weighed by the degrees that they leave.
 

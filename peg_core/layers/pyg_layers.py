@@ -118,6 +118,12 @@ class TransformerLayer(GeneralPropagation, TransformerConv):
 
     def __init__(self, in_channels: int, out_channels: int, *, heads: int) -> None:
         super().__init__(in_channels, out_channels // heads, heads=heads, root_weight=False)
+        self.lin_skip = None  # PyG makes it all the same; a weight without a gradient stops DDP
+
+    def reset_parameters(self) -> None:
+        """Draw all weights again."""
+        for part in (self.lin_key, self.lin_query, self.lin_value):
+            part.reset_parameters()
 
     def pass_messages(self, sources: Tensor, targets: Tensor, messages: MessageGraph) -> Tensor:
         """The layer on messages of any normalisation."""

@@ -49,6 +49,7 @@ MODELS: Mapping[str, type[LinkPredictor]] = _Models(
     vgae="baselines.vgae:VGAE",
     positions_only="baselines.positions_only:PositionsOnly",
     graph_transformer="baselines.graph_transformer:GraphTransformer",
+    p_gnn="baselines.p_gnn:PGNN",
 )
 # Of models whose code changed on its own, so that the same data gives another one.
 VERSIONS: dict[str, int] = {}

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from peg_core.errors import ConfigError
+from peg_core.graph.graph_store import GraphStore
 from peg_core.layers.edge_rule import EdgeRule
-from peg_core.layers.message_graph import MessageGraph
+from peg_core.layers.message_graph import MessageGraph, Positions
 from peg_core.models.heads import HEADS, CosineHead, Head
 from peg_core.models.model_spec import ModelSpec
 
@@ -29,8 +30,9 @@ class LinkPredictor(nn.Module):
     Subclasses fill ``layers`` and say what they ask of an edge; ``reads_positions`` says whether
     the first state needs them, ``table_deviation`` how far learned features lie apart at first,
     ``maps_features`` whether the first state is made of the features by weights,
-    ``reads_sparse_rows`` whether those may come without their zeros, and ``reads_geometry``
-    whether edges and head read distances and inner products of positions.
+    ``reads_sparse_rows`` whether those may come without their zeros, ``reads_geometry`` whether
+    edges and head read distances and inner products of positions, and ``is_local`` whether a
+    layer reads none but a node and its neighbours.
     """
 
     reads_positions: ClassVar[bool] = False
@@ -38,6 +40,7 @@ class LinkPredictor(nn.Module):
     maps_features: ClassVar[bool] = False
     reads_sparse_rows: ClassVar[bool] = False
     reads_geometry: ClassVar[bool] = True
+    is_local: ClassVar[bool] = True
     rule: EdgeRule
     layers: nn.ModuleList
 
@@ -76,6 +79,24 @@ class LinkPredictor(nn.Module):
     def preset_head(spec: ModelSpec) -> str:
         """The head of a preset, a name of ``HEADS``."""
         return PRESET_HEAD[spec.preset]
+
+    def whole_messages(self, graph: GraphStore, positions: Positions) -> MessageGraph:
+        """The messages of a whole graph: along its edges, where the model is local.
+
+        Args:
+            graph: The edges that may be seen.
+            positions: [num_nodes, dimensions] for every encoding.
+        """
+        return MessageGraph.of_graph(graph, positions, self.rule)
+
+    def require_local(self) -> None:
+        """Refuse steps that take a part of the messages, where a node reads more than that."""
+        if not self.is_local:
+            raise ConfigError(
+                f"{self.spec.kind} reads the whole graph in every step, `train.batching` is "
+                "sampled or masked, or became sampled above a million edges; set it to full, or "
+                "use another model"
+            )
 
     def first_state(
         self, x: Tensor, positions: Sequence[Tensor], nodes: Tensor | None = None

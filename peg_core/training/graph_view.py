@@ -99,7 +99,7 @@ class FullView(GraphView):
     @cached_property
     def whole(self) -> Whole:
         """What a model reads of all nodes, made once."""
-        messages = MessageGraph.of_graph(self.graph, self.positions, self.model.rule)
+        messages = self.model.whole_messages(self.graph, self.positions)
         return Whole(*self.node_inputs(), messages)
 
     def without(self, source: IntArray, target: IntArray) -> FullView:
@@ -107,6 +107,7 @@ class FullView(GraphView):
 
         Positions stay as they are: those of the graph with the links.
         """
+        self.model.require_local()
         keep = np.ones(len(self.graph.indices), dtype=bool)
         for ends in ((source, target), (target, source)):
             keep[find_entries(self.graph, *ends)] = False

@@ -34,6 +34,7 @@ class SampledView(GraphView):
         With a fold left out the graph has none of them. Without folds they are taken out
         of the messages here.
         """
+        self.model.require_local()
         source, target = supervision.source, supervision.target
         partners = NOTHING if supervision.partners is None else supervision.partners
         wanted = np.concatenate([source, target, partners])

@@ -6,7 +6,7 @@ They train without folds where the configuration does not say otherwise, as in t
 from __future__ import annotations
 
 BASELINES: frozenset[str] = frozenset(
-    {"gcn", "sage", "gat", "gae", "vgae", "positions_only", "graph_transformer"}
+    {"gcn", "sage", "gat", "gae", "vgae", "positions_only", "graph_transformer", "p_gnn"}
 )
 
 __all__ = ["BASELINES"]

@@ -6,8 +6,12 @@ LAYERS = """
 import os, pickle
 from peg_core.layers import EGNNConv, PEGConv, PESAGEConv
 
-for kind in (EGNNConv, PEGConv, PESAGEConv):
+from peg_core.layers.pyg_layers import GATLayer, GCNLayer, SAGELayer, TransformerLayer
+
+for kind in (EGNNConv, PEGConv, PESAGEConv, GCNLayer, SAGELayer):
     pickle.loads(pickle.dumps(kind(4, 4)))
+for kind in (GATLayer, TransformerLayer):
+    pickle.loads(pickle.dumps(kind(4, 4, heads=2)))
 assert "TORCHINDUCTOR_CACHE_DIR" not in os.environ  # else processes that are started make it
 """
 

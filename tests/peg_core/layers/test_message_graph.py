@@ -9,7 +9,7 @@ from peg_core.models import MODELS
 from peg_core.models.model_spec import ModelSpec
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", [kind for kind in MODELS if MODELS[kind].is_local])
 def test_ranges_of_rows_give_the_full_graphs_embeddings(to_store, kind):
     graph = to_store(nx.gnm_random_graph(50, 160, seed=1))
     rng = np.random.default_rng(0)

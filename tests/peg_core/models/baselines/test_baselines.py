@@ -125,3 +125,9 @@ def test_a_transformer_flips_columns_of_positions_in_training_alone():
 
 def test_attention_heads_share_the_width():
     assert [build("gat", hidden=width).layers[0].heads for width in (128, 6, 5)] == [4, 2, 1]
+
+
+def test_p_gnn_refuses_a_graph_whose_messages_it_cannot_hold():
+    graph = GraphStore.from_edges([0], [1], num_nodes=20_000)
+    with pytest.raises(ConfigError, match=r"20,000 nodes 128 messages .* 1.3 GB .* 15,258 nodes"):
+        build("p_gnn", hidden=128).whole_messages(graph, [])
