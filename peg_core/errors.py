@@ -122,6 +122,14 @@ class GraphTooSmall(PegError):
         )
 
     @classmethod
+    def for_connected(cls, *, needed: int, spare: int, edges: int) -> Self:
+        return cls(
+            f"{needed:,} of {edges:,} edges are to be held out, {spare:,} can be without taking "
+            "the last edge of a node; lower `split.valid` or `split.test`, or leave out "
+            "`split.keep_connected`"
+        )
+
+    @classmethod
     def for_training(cls, *, left: int, needed: int, edges: int) -> Self:
         return cls(
             f"the split leaves {left:,} of {edges:,} edges to learn from, at least {needed} are "

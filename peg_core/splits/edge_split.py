@@ -7,7 +7,7 @@ are read in pieces: memory does not grow with them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -26,6 +26,8 @@ Words = npt.NDArray[np.uint64]
 # Edges that are left out came after all others: a split of an earlier day does without them.
 # Those of other relations than the predicted one are context, and never held out.
 TRAIN, VALID, TEST, LEFT_OUT, CONTEXT = 0, 1, 2, 3, 4
+# In place of the hash of an edge that is some node's last.
+SPARED = np.uint64(2**64 - 1)
 # The fold of an entry that supervises nothing.
 CONTEXT_FOLD = 255
 # The purpose of the hashes that folds go by.
@@ -46,12 +48,15 @@ class EdgeOrder:
         node_keys: [num_nodes], what a node is known by.
         seed: Of the hashes.
         times: [2 * num_edges], or None.
+        last: [num_nodes], the hash of each node's edge that is set aside after all edges that are
+            nobody's last; None: no edge is spared.
     """
 
     graph: GraphStore
     node_keys: IntArray
     seed: int
     times: IntArray | None = None
+    last: Words | None = None
 
     @property
     def words(self) -> int:
@@ -64,6 +69,10 @@ class EdgeOrder:
             self.graph, self.node_keys, span, seed=self.seed, purpose="edge split"
         )
         for chunk, hashes in hashed:
+            if self.last is not None:
+                columns = self.graph.indices[chunk.part]
+                spared = (hashes >= self.last[chunk.rows]) | (hashes >= self.last[columns])
+                hashes = np.where(spared, SPARED, hashes)
             if self.times is None:
                 yield chunk, [hashes]
             else:
@@ -86,15 +95,44 @@ class EdgeOrder:
 
 
 def split_randomly(
-    graph: GraphStore, node_keys: IntArray, out: Parts, *, valid: float, test: float, seed: int
+    graph: GraphStore,
+    node_keys: IntArray,
+    out: Parts,
+    *,
+    valid: float,
+    test: float,
+    seed: int,
+    keep_connected: bool = False,
 ) -> None:
     """Write the part of every entry to ``out``; exact shares, whatever the order of the nodes.
 
     Args:
         node_keys: [num_nodes], what a node is known by.
         out: [2 * num_edges].
+        keep_connected: Leave every node one training edge: the one of the largest hash.
     """
-    _split(EdgeOrder(graph, node_keys, seed), out, valid=valid, test=test)
+    order = EdgeOrder(graph, node_keys, seed)
+    if keep_connected:
+        order = replace(order, last=last_edges(order))
+        require_enough_spare(order, valid=valid, test=test)
+    _split(order, out, valid=valid, test=test)
+
+
+def last_edges(order: EdgeOrder) -> Words:
+    """The largest hash among the edges of every node, context included, [num_nodes]."""
+    last = np.zeros(order.graph.num_nodes, dtype=np.uint64)
+    for chunk, (hashes,) in order.chunks():
+        np.maximum.at(last, chunk.rows, hashes)
+    return last
+
+
+def require_enough_spare(order: EdgeOrder, *, valid: float, test: float) -> None:
+    """Refuse shares that would take some node's last edge."""
+    pairs = order.graph.num_linked_pairs
+    spare = sum(int(np.count_nonzero(keys != SPARED)) for (keys,) in order.edge_keys())
+    needed = round(valid * pairs) + round(test * pairs)
+    if needed > spare:
+        raise GraphTooSmall.for_connected(needed=needed, spare=spare, edges=pairs)
 
 
 def split_by_time(

@@ -88,8 +88,18 @@ def describe_cold(population: Population) -> str:
         return ""
     return (
         f"cold (an end without a training edge): {shares['cold_links']:.1%} of links, "
-        f"{shares['cold_non_links']:.1%} of non-links"
+        f"{shares['cold_non_links']:.1%} of non-links, which alone makes an AUC of "
+        f"{auc_of_shares(shares['cold_links'], shares['cold_non_links']):.3f}"
     )
+
+
+def auc_of_shares(links: float, non_links: float) -> float:
+    """What ranking by one yes or no reaches, in the direction that is right more often.
+
+    Args:
+        links, non_links: Shares for which it is yes.
+    """
+    return 0.5 + abs(links - non_links) / 2
 
 
 def subsets(population: Population) -> list[str]:

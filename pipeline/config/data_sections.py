@@ -88,6 +88,11 @@ class SplitConfig(Section):
         "out, or kept as published figures do, and counted.",
     )
     seed: Seed = Field(0, description="Seed of the split.")
+    keep_connected: Annotated[bool, LATER] = Field(
+        False,
+        description="Leave every node an edge to train with, with `by: random`. Held-out links are "
+        "then between nodes of more edges than in the graph at large.",
+    )
     leave_out: Annotated[float, LATER] = Field(
         0.0,
         ge=0,
@@ -118,6 +123,10 @@ class SplitConfig(Section):
                 "choose the model must not test it: give two files without a link in common"
             )
         self._check_negatives()
+        if self.keep_connected and self.by != "random":
+            raise ValueError(
+                f"`keep_connected` needs `by: random`, found `by: {self.by}`; leave it out"
+            )
         if self.valid + self.test >= 1:
             raise ValueError("`valid` and `test` together must leave edges to train on")
         self._check_time()

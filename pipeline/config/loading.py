@@ -46,6 +46,10 @@ def load_config(
     """
     document = ConfigDocument()
     document.read_file(path)
+    if document.data is not None and "experiment" in document.data:
+        raise ConfigError(
+            f"{path} is an experiment, made of many pipelines; start it with `peg reproduce {path}`"
+        )
     if cluster_file is not None:
         document.replace_section("cluster", cluster_file)
     for item in overrides:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +76,18 @@ def find_experiment(name: str, folder: Path = FOLDER) -> Path:
             f"it with `peg run {path}`"
         )
     return path
+
+
+def known_experiments(
+    variables: Mapping[str, str], folder: Path = FOLDER
+) -> dict[str, ExperimentFile]:
+    """The experiments of a folder that can be read, by name; nothing where there are none."""
+    found = {}
+    with suppress(ConfigError):
+        for name, path in find_experiments(folder).items():
+            with suppress(ConfigError):
+                found[name] = load_experiment(path, variables)
+    return found
 
 
 def load_experiment(path: Path, variables: Mapping[str, str]) -> ExperimentFile:

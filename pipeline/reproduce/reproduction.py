@@ -1,4 +1,4 @@
-"""Runs experiments, keeps their results after every cell, and writes the page at the end."""
+"""Runs experiments; keeps results after every cell, writes the page after every experiment."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from peg_core.errors import ConfigError
 from pipeline.reproduce.cell_run import CellRunner, Outcome, shared_cluster
-from pipeline.reproduce.experiment_file import ExperimentFile
+from pipeline.reproduce.experiment_file import ExperimentFile, known_experiments
 from pipeline.reproduce.graph_data import GraphData
 from pipeline.reproduce.grid import Cell, Choice, build_cells
 from pipeline.reproduce.page import write_page
@@ -34,7 +34,8 @@ def reproduce(
 ) -> list[Failure]:
     """Run all chosen cells of all experiments, one after the other.
 
-    All files are checked before the first cell starts.
+    All files are checked before the first cell starts. The page also shows what the folder has of
+    other experiments.
 
     Returns:
         The cells that failed.
@@ -48,6 +49,7 @@ def reproduce(
             f"no cell is called like {' or '.join(map(repr, choice.only))}; `peg reproduce NAME "
             "--list` shows them"
         )
+    shown = known_experiments(data.variables) | {file.name: file for file in files}
     failures: list[Failure] = []
     with shared_cluster() as cluster:
         for file, cells in grids:
@@ -67,7 +69,7 @@ def reproduce(
                     as_table(row for outcome in outcomes for row in outcome.rows),
                     as_curves(point for outcome in outcomes for point in outcome.curves),
                 )
-    write_page(choice.out, files)
+            write_page(choice.out, list(shown.values()))
     return failures
 
 

@@ -61,12 +61,14 @@ def split_request(context: StageContext) -> SplitRequest:
         leave_out=split.leave_out,
         negatives_link=split.negatives_link,
         on_known=split.on_known_negatives,
+        keep_connected=split.keep_connected,
     )
 
 
 def run(context: StageContext) -> StageResult:
     split, request = context.config.split, split_request(context)
-    if 2 * request.graph.at(GraphOutline).open().num_edges > ENTRIES_PER_TASK:
+    is_large = 2 * request.graph.at(GraphOutline).open().num_edges > ENTRIES_PER_TASK
+    if is_large and not split.keep_connected:  # which looks at all edges of a node
         split_by_ranges(context, request)
     # a graph that is split by now has its marker
     (counts,) = context.map(split_task, [Shard(SPLIT, {"request": request})], note="splitting")

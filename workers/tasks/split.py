@@ -61,7 +61,7 @@ class SplitRequest:
     ``negatives`` says how non-links that no file gives are drawn: ``random`` or ``matched``;
     ``leave_out`` is the share of the edges, the newest of all, that are in no part;
     ``negatives_link`` the column with the link that a given non-link belongs to, ``on_known`` what
-    is done with given non-links that are links.
+    is done with given non-links that are links; ``keep_connected`` whether nodes keep an edge.
     """
 
     by: str
@@ -78,6 +78,7 @@ class SplitRequest:
     leave_out: float = 0.0
     negatives_link: str | None = None
     on_known: str = "error"
+    keep_connected: bool = False
 
     def times(self) -> npt.NDArray[Any]:
         """When each entry of the graph came."""
@@ -222,12 +223,9 @@ def _write_parts(
     request: SplitRequest, graph: GraphStore, node_keys: Any, parts: npt.NDArray[np.uint8]
 ) -> None:
     """The part of every entry, the same for both entries of an edge."""
-    shares: dict[str, Any] = {
-        "valid": request.valid,
-        "test": request.test,
-        "seed": request.seed,
-    }
+    shares: dict[str, Any] = {"valid": request.valid, "test": request.test, "seed": request.seed}
     if request.by == "random":
+        shares["keep_connected"] = request.keep_connected
         split_randomly(graph, node_keys, parts, **shares)
         return
     if request.by == "time":

@@ -143,3 +143,30 @@ def test_windows_of_time_follow_one_another(leave_out, newest):
         assert {ages[u, v] for (u, v), own in parts.items() if own == part} == set(
             range(first, last)
         )
+
+
+def test_no_node_loses_its_last_edge_where_that_is_asked_for(chunk):
+    graph = random_graph(260, nodes=150)  # many nodes of one or two edges
+    shares = {"valid": 0.1, "test": 0.2, "seed": 3}
+    parts = parts_of(graph, split_randomly, **shares, keep_connected=True)
+    assert np.bincount(list(parts.values())).tolist() == [182, 26, 52]
+    trained = {node for pair, part in parts.items() if part == TRAIN for node in pair}
+    assert trained == {node for pair in parts for node in pair}
+    # the smallest hashes of those that are not the largest of either end
+    ends = np.array(list(parts))
+    hashes = pair_hash(ends[:, 0], ends[:, 1], seed=3, purpose="edge split")
+    largest = {node: max(h for p, h in zip(parts, hashes, strict=True) if node in p)
+               for node in trained}  # fmt: skip
+    spare = sorted((h, p) for p, h in zip(parts, hashes, strict=True)
+                   if all(h < largest[node] for node in p))  # fmt: skip
+    assert {p for p, part in parts.items() if part == TEST} == {p for _, p in spare[:52]}
+    assert {p for p, part in parts.items() if part == VALID} == {p for _, p in spare[52:78]}
+    # without it some do
+    others = parts_of(graph, split_randomly, **shares)
+    assert {node for p, part in others.items() if part == TRAIN for node in p} < trained
+
+
+def test_a_graph_whose_edges_are_all_somebodys_last_cannot_spare_any():
+    star = GraphStore.from_edges([0] * 20, range(1, 21), num_nodes=21)
+    with pytest.raises(GraphTooSmall, match=r"6 of 20 edges are to be held out, 0 can be without"):
+        parts_of(star, split_randomly, valid=0.1, test=0.2, seed=0, keep_connected=True)

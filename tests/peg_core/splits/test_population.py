@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
+from sklearn.metrics import roc_auc_score
 
 from peg_core.graph.graph_store import GraphStore
 from peg_core.splits.population import (
+    auc_of_shares,
     cold_pairs,
     cold_shares,
     describe_cold,
@@ -79,9 +81,17 @@ def test_cold_pairs_are_told_of_and_ranked_apart_where_there_are_enough():
     assert subsets(population(1000, 9, 1000, 50)) == ["warm", "cold"]
     assert subsets(population(1000, 0, 1000, 50)) == ["warm"]
     assert subsets(population(1000, 1000, 1000, 50)) == ["cold"]
-    assert describe_cold(population(1000, 998, 1000, 181)).endswith(
-        "99.8% of links, 18.1% of non-links"
+    assert describe_cold(population(1000, 998, 1000, 180)).endswith(
+        "99.8% of links, 18.0% of non-links, which alone makes an AUC of 0.909"
     )
+
+
+@pytest.mark.parametrize(("links", "non_links"), [(0.4, 0.1), (0.1, 0.4), (0.2, 0.2), (1.0, 0.0)])
+def test_the_auc_of_being_cold_is_that_of_scikit_learn(links, non_links):
+    label = np.repeat([1, 0], 10)
+    cold = np.concatenate([np.arange(10) < 10 * share for share in (links, non_links)])
+    auc = roc_auc_score(label, cold)
+    assert auc_of_shares(links, non_links) == pytest.approx(max(auc, 1 - auc))
 
 
 def test_a_graph_without_held_out_links_has_not_moved():

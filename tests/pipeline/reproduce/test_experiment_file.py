@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from peg_core.errors import ConfigError
+from pipeline.config.loading import load_config
 from pipeline.reproduce.experiment_file import find_experiment, find_experiments, load_experiment
 
 VARIABLES = {"PEG_DATA_DIR": "/graphs"}
@@ -97,6 +98,8 @@ def test_a_pipeline_is_told_apart_from_an_experiment():
         find_experiment("run", Path())
     with pytest.raises(ConfigError, match=r"no experiment 'tabel'; .* did you mean 'table'\?"):
         find_experiment("tabel", Path())
+    with pytest.raises(ConfigError, match=r"is an experiment.*`peg reproduce table\.yaml`"):
+        load_config(Path("table.yaml"))
 
 
 def test_a_folder_without_experiments_says_where_to_start():
