@@ -14,7 +14,7 @@ QUICK := $(PARALLEL) -n 2 -m "not slow and not ray and not data"
 REST := $(PARALLEL) -n 3 --durations=20 -m "slow or ray or data"
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo quick test chaos check format bench clean
+.PHONY: help install demo readme quick test chaos check format bench clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -32,14 +32,21 @@ install: $(STAMP) ## build .venv from nothing when it is missing or stale
 
 DEMO_DATA := data/quickstart
 
-$(DEMO_DATA)/edges.parquet: | $(STAMP)
-	$(BIN)/peg generate sbm --nodes 3000 --edges 18000 --blocks 30 --inside-share 0.9 \
-		--features 32 --feature-noise 2 --nodes-out $(DEMO_DATA)/nodes.parquet \
-		--candidates 200000 --candidates-out $(DEMO_DATA)/candidates.parquet \
+$(DEMO_DATA)/edges.parquet: peg_core/generators/paper_graph.py peg_core/generators/paper_words.py | $(STAMP)
+	$(BIN)/peg generate papers --papers 2400 --nodes-out $(DEMO_DATA)/nodes.parquet \
+		--candidates 300000 --candidates-out $(DEMO_DATA)/candidates.parquet \
 		--out $@ --overwrite
 
-demo: $(STAMP) $(DEMO_DATA)/edges.parquet ## generate a graph, run the quickstart to scores and a report
+demo: $(STAMP) $(DEMO_DATA)/edges.parquet ## generate a graph, run the quickstart, show ten predicted links and the report
 	$(BIN)/peg run configs/quickstart.yaml $(ARGS)
+	@echo
+	$(BIN)/peg top configs/quickstart.yaml --count 10 --show field --show words
+	@echo
+	@echo "report: runs/quickstart/current/report/report.html"
+
+# In a folder of its own, so that the runs of this one stay as they are.
+readme: $(STAMP) $(DEMO_DATA)/edges.parquet ## run the commands of the README and record what they print
+	$(BIN)/python docs/record_readme.py
 
 quick: $(STAMP) ## run the quick part of the tests, in less than two minutes
 	@start=$$(date +%s); $(QUICK) $(ARGS); code=$$?; \

@@ -25,7 +25,7 @@ COPIED = 0.25
 WORD_PULL = 1.8
 POPULARITY_SKEW = 0.5
 # Words of a paper: from its topic beside the two of its title, its field, all topics, all fields.
-FROM_TOPIC, FROM_FIELD, FROM_ANYWHERE, FROM_GENERAL = 2, 2, 2, 3
+FROM_TOPIC, FROM_FIELD, FROM_ANYWHERE, FROM_GENERAL = 5, 3, 3, 5
 
 
 @dataclass(frozen=True)

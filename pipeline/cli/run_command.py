@@ -161,6 +161,8 @@ def _print_results(
         console.print(f"{name + ':':<12} {location}", soft_wrap=True)
     file = shlex.quote(str(config))
     console.print("\nnext:")
+    if "score" in manifests:
+        console.print(f"  peg top {file}  # the best new links", soft_wrap=True)
     console.print(
         f"  peg run {file} --set train.lr=0.002  # only training and what follows", soft_wrap=True
     )

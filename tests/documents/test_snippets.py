@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+import polars as pl
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -26,11 +27,11 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PYTHON_BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
-# The ids that the documents name are below 3,000.
-GENERATE = """generate sbm --nodes 3000 --edges 12000 --blocks 30 --inside-share 0.9
-    --features 8 --nodes-out data/quickstart/nodes.parquet
+# The graph of `make demo`: the documents name its papers.
+GENERATE = """generate papers --papers 2400 --nodes-out data/quickstart/nodes.parquet
     --candidates 2000 --candidates-out data/quickstart/candidates.parquet
     --out data/quickstart/edges.parquet"""
+TOP = "top configs/quickstart.yaml --count 2 --show topic --show words"
 QUICK = [
     "split.folds=2",
     "model.hidden=8",
@@ -79,6 +80,17 @@ def test_the_python_of_a_document_runs(document, quickstart, monkeypatch):
         # empty lines in front: a traceback names the line of the document
         code = compile("\n" * (line - 1) + block, str(document), "exec", dont_inherit=True)
         exec(code, module.__dict__)
+
+
+def test_the_best_new_links_are_shown(quickstart, monkeypatch):
+    monkeypatch.chdir(quickstart)
+    shown = CliRunner().invoke(cli, TOP.split(), catch_exceptions=False).output.splitlines()
+    assert [line[:3].strip() for line in shown] == ["1", "", "", "2", "", ""]
+    edges = pl.read_parquet("data/quickstart/edges.parquet")
+    known = {frozenset(pair) for pair in edges.iter_rows()}
+    assert frozenset((shown[0][13:], shown[1][13:])) not in known
+    assert " topic " in shown[2]
+    assert "common neighbour" in shown[2]
 
 
 def test_the_readme_scores_pairs_in_three_lines_and_names_no_file():
