@@ -46,7 +46,7 @@ def run(context: StageContext) -> StageResult:
     pairs = method.pairs(TEST_PAIRS, ["score", "label"], most_parts=SHOWN_PARTS)
     tables = evaluation_tables(found)
     rival = best_rival(next(iter(tables.values())), "auc")
-    best_pairs, relation = find_top(inputs, context.config.score), context.config.graph.predicted
+    best_pairs = find_top(inputs, context.config.score)
     data = ReportData(
         name=context.config.name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -68,7 +68,7 @@ def run(context: StageContext) -> StageResult:
         top=describe_top(inputs, best_pairs),
         node_map=draw_map(inputs, best_pairs),
         by_degree=degree_classes(
-            inputs, (relation.source, relation.target), rival and rival.method
+            inputs, context.config.graph.predicted.ends, rival and rival.method
         ),
         rival=rival and rival.method,
     )
