@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +10,12 @@ import numpy.typing as npt
 from peg_core.artifacts.evaluation import TEST_PAIRS
 from peg_core.artifacts.scored_pairs import ScoredPairs
 from peg_core.artifacts.trained_model import seed_part
+from peg_core.graph.graph_store import GraphSize
 from peg_core.graph.node_table import read_labels
 from peg_core.inference.top_links import TopLinks, top_links
 from peg_core.metrics.ranking import roc_auc
 from peg_core.random_streams import random_stream
+from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.config.result_sections import ScoreConfig
 from pipeline.report.data import DegreeClass, NodeMap, TopPair
 from pipeline.run.stage_inputs import StageInputs
@@ -22,14 +24,31 @@ TOP_PAIRS = 10
 # Files of scored candidates that the best are looked for in, a million rows each.
 TOP_FILES = 64
 MOST_POINTS = 2000
-# Reading the classes of more nodes takes too long for a picture.
-MOST_LABELLED = 5_000_000
+# The process that drives the run reads graph and positions for this; of larger graphs it does not.
+MOST_NODES = 5_000_000
 # Parts of the test pairs, a million rows each, that curves and classes are drawn from.
 SHOWN_PARTS = 4
 # Fewer links in a class say nothing.
 FEWEST_LINKS = 10
 
 Array = npt.NDArray[Any]
+
+
+class Gathered(NamedTuple):
+    """The best new pairs, the map, and the quality by degree."""
+
+    top: list[TopPair]
+    node_map: NodeMap | None
+    by_degree: list[DegreeClass]
+
+
+def gather(inputs: StageInputs, config: PipelineConfig, heuristic: str | None) -> Gathered:
+    """All of it; nothing where the graph is too large to be read by one process on the way."""
+    if inputs.ref("ingest").at(GraphSize).open().num_nodes > MOST_NODES:
+        return Gathered([], None, [])
+    best = find_top(inputs, config.score)
+    by_degree = degree_classes(inputs, config.graph.predicted.ends, heuristic)
+    return Gathered(describe_top(inputs, best), draw_map(inputs, best), by_degree)
 
 
 def find_top(inputs: StageInputs, score: ScoreConfig | None) -> TopLinks | None:
@@ -67,7 +86,7 @@ def draw_map(inputs: StageInputs, best: TopLinks | None) -> NodeMap | None:
     if taken.shape[1] < 2 or not np.isfinite(taken).all():
         return None
     _, _, axes = np.linalg.svd(taken, full_matrices=False)
-    groups, what = _groups(inputs, nodes, num_nodes)
+    groups, what = _groups(inputs, nodes)
     ends = (np.empty(0, np.int64),) * 2 if best is None else (best.source, best.target)
     links = np.stack([np.searchsorted(nodes, end) for end in ends], axis=1)
     return NodeMap(taken @ axes[:2].T, groups, what, links, num_nodes)
@@ -82,15 +101,14 @@ def _sample(num_nodes: int, best: TopLinks | None) -> Array:
     return shown if best is None else np.unique(np.concatenate([shown, best.source, best.target]))
 
 
-def _groups(inputs: StageInputs, nodes: Array, num_nodes: int) -> tuple[list[str], str]:
+def _groups(inputs: StageInputs, nodes: Array) -> tuple[list[str], str]:
     """What each node is coloured by, and what that is called: kind, class or component."""
     names = inputs.node_ids.open().names(nodes)
     if names is not None:
         return names.to_pylist(), "kind"
-    if num_nodes <= MOST_LABELLED:
-        labels = read_labels(inputs.ref("ingest").folder, nodes)
-        if labels is not None:
-            return [label or "none" for label in labels], "class"
+    labels = read_labels(inputs.ref("ingest").folder, nodes)
+    if labels is not None:
+        return [label or "none" for label in labels], "class"
     if "embed_all" not in inputs:
         return ["all"] * len(nodes), ""
     components = inputs.all_embeddings.open().components()[nodes]

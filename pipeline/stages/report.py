@@ -19,13 +19,7 @@ from peg_core.splits.population import Population, describe_cold
 from pipeline.config.pipeline_config import PipelineConfig
 from pipeline.report.data import ReportData, StageRow
 from pipeline.report.facts import each_fact_once
-from pipeline.report.gathering import (
-    SHOWN_PARTS,
-    degree_classes,
-    describe_top,
-    draw_map,
-    find_top,
-)
+from pipeline.report.gathering import SHOWN_PARTS, gather
 from pipeline.report.summary import best_rival
 from pipeline.run.stage import Stage, StageContext, StageResult
 
@@ -46,7 +40,7 @@ def run(context: StageContext) -> StageResult:
     pairs = method.pairs(TEST_PAIRS, ["score", "label"], most_parts=SHOWN_PARTS)
     tables = evaluation_tables(found)
     rival = best_rival(next(iter(tables.values())), "auc")
-    best_pairs, relation = find_top(inputs, context.config.score), context.config.graph.predicted
+    gathered = gather(inputs, context.config, rival and rival.method)
     data = ReportData(
         name=context.config.name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -65,11 +59,9 @@ def run(context: StageContext) -> StageResult:
         outputs={name: inputs.ref(name).location for name in inputs},
         warnings=each_fact_once(text for each in found.values() for text in each.warnings),
         note=cold_note(found["evaluate"]),
-        top=describe_top(inputs, best_pairs),
-        node_map=draw_map(inputs, best_pairs),
-        by_degree=degree_classes(
-            inputs, (relation.source, relation.target), rival and rival.method
-        ),
+        top=gathered.top,
+        node_map=gathered.node_map,
+        by_degree=gathered.by_degree,
         rival=rival and rival.method,
     )
     from pipeline.report.build import build_report  # nobody else waits for matplotlib

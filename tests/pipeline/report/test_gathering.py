@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from peg_core.graph.graph_store import GraphSize
+from pipeline.report import gathering
 from pipeline.report.gathering import classify
 
 SPANS = {"0": (0, 0), "1": (1, 1), "2": (2, 2), "3–4": (3, 4), "5–8": (5, 8), "9–16": (9, 16)}
@@ -30,3 +34,21 @@ def test_links_of_a_class_are_ranked_among_all_non_links():
 def test_classes_of_few_links_are_left_out():
     degrees, links = np.array([1] * 9 + [7] * 10 + [2] * 5), np.arange(24) < 19
     assert [each.degrees for each in classify(degrees, links, [degrees * 1.0])] == ["5–8"]
+
+
+def test_a_large_graph_is_not_read_for_its_picture():
+    class Inputs:
+        """Knows the size of its graph and nothing else."""
+
+        def ref(self, stage):
+            assert stage == "ingest"
+            return self
+
+        def at(self, kind):
+            assert kind is GraphSize
+            return self
+
+        def open(self):
+            return SimpleNamespace(num_nodes=gathering.MOST_NODES + 1)
+
+    assert gathering.gather(Inputs(), None, None) == ([], None, [])
