@@ -73,7 +73,9 @@ def find_ends(table: SampledTable, given: tuple[str | None, str | None] = (None,
         return Ends(source, target, None, "given on the command line")
     likely = [name for name in able if not has_word(name, TIMES | WEIGHTS)] or able
     for names, why in ((likely, "no other column looks like ids"), (able, "no other can hold ids")):
-        pairs = [two for two in _orders(names, given) if able.index(two[0]) < able.index(two[1])]
+        pairs = list(_orders(names, given))
+        if given == (None, None):  # as in the table: the first is the source
+            pairs = [two for two in pairs if able.index(two[0]) < able.index(two[1])]
         if len(pairs) == 1:
             return Ends(*pairs[0], None, why)
     raise _no_ends(table, able)

@@ -64,12 +64,12 @@ def test_python_and_the_command_give_the_reasons_for_the_score_that_was_written(
 def test_a_page_gets_the_same_reasons_as_plain_data(finished, best):
     run = FinishedRun.of(load_config(finished))
     explainer = open_explainer(run.inputs, graph=run.graph)
-    found = explain_pairs(explainer, [best["src"], best["dst"]], [best["dst"], best["src"]])
-    assert (
-        found[0]
-        == Run.open(load_config(finished).store).explain(best["src"], best["dst"]).as_dict()
-    )
-    assert found[1]["logit"] == pytest.approx(found[0]["logit"], abs=1e-6)  # no direction
+    ends = best["src"], best["dst"]
+    (alone,) = explain_pairs(explainer, ends[:1], ends[1:])
+    assert alone == Run.open(load_config(finished).store).explain(*ends).as_dict()
+    both = explain_pairs(explainer, ends, ends[::-1])
+    assert [each["source"] for each in both] == list(ends)
+    assert both[0]["logit"] == pytest.approx(both[1]["logit"], abs=1e-6)  # no direction
     assert explain_pairs(explainer, [], []) == []
 
 

@@ -138,6 +138,8 @@ def test_odd_names_are_written_as_they_are(links):
         "other",
     )
     assert config.graph.source == odd
+    config, _ = init("e.parquet", "--source", "other", "--overwrite")
+    assert (config.graph.source, config.graph.target) == ("other", odd)
 
 
 @pytest.mark.parametrize(
