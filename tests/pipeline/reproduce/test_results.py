@@ -47,6 +47,14 @@ def rows(values=VALUES, **more):
                 )  # fmt: skip
 
 
+def test_a_row_of_the_paper_is_named_with_its_features_or_without():
+    assert EXPERIMENT.paper_figure("peg", "N", "one") == 0.9
+    assert EXPERIMENT.paper_figure("peg", "C", "one") is None
+    methods = {"peg": EXPERIMENT.methods["peg"].model_copy(update={"paper": "PEG+/N"})}
+    named = EXPERIMENT.model_copy(update={"methods": methods})
+    assert named.paper_figure("peg", "C", "two") == 0.91
+
+
 def test_means_and_deviations_are_those_of_numpy():
     found = summarise_results(as_table(rows()))
     for row in found.iter_rows(named=True):
