@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from peg_core.encoding.spectral.eigengap import stability_ratios
 from pipeline.report.data import Array, DegreeClass
@@ -122,6 +122,8 @@ def plot_stability(eigenvalues: dict[str, list[float]]) -> Plot:
         draw_curves(axes, curves, "dimensions", "encodings")
         if max(y.max() for _, y in curves.values()) > LOG_SCALE_FROM_RATIO:
             axes.set_yscale("symlog", linthresh=1)
+            # its own labels are formulas, and formulas are not drawn
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda ratio, _: f"{ratio:g}"))
 
     return render_plot(key, title, caption, draw)
 

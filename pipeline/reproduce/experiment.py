@@ -40,7 +40,9 @@ class MethodEntry(Section):
     title: Text | None = Field(None, description="What tables call it; none: its name.")
     baseline: bool = Field(False, description="Whether it is what others are compared with.")
     paper: Text | None = Field(
-        None, description="Row of `paper` that it is compared with; none: the one of its name."
+        None,
+        description="Row of `paper` that it is compared with, with its features or without; none: "
+        "the one of its name.",
     )
     features: list[Name] | None = Field(
         None, min_length=1, description="Names of `features`; none: all."
@@ -160,7 +162,8 @@ class Experiment(Section):
 
     def paper_row(self, method: str, features: str) -> str:
         """Where the paper's figures of a method stand, if they do."""
-        return f"{self.methods[method].paper or method}/{features}"
+        name = self.methods[method].paper or method
+        return name if name in self.paper.rows else f"{name}/{features}"
 
     def paper_figure(self, method: str, features: str, graph: str) -> float | None:
         """What the paper has in a cell, as a share."""

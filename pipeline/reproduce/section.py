@@ -118,7 +118,9 @@ class SectionBuilder:
             yield TableRow(format_words(name), cells, baseline=True)
 
     def _paper_rows(self) -> Iterator[TableRow]:
-        """What the paper has and nothing here is compared with."""
+        """What the paper has and nothing here is compared with; on its own graphs alone."""
+        if self.generated:
+            return
         compared = {
             self.experiment.paper_row(variant.method, features)
             for variant, features in self._variants()
@@ -131,7 +133,8 @@ class SectionBuilder:
                     else ResultCell()
                     for graph in self.graphs
                 ]
-                yield TableRow(f"{name.replace('/', ', ')} (not run here)", cells, baseline=True)
+                title = f"{name.replace('/', ', ')} (not run here)"
+                yield TableRow(title, cells, name in self.experiment.paper.baselines)
 
     def _cell(self, graph: str, method: str, features: str) -> ResultCell:
         row = self.shown.get((graph, method, features))

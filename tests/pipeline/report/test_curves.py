@@ -105,5 +105,11 @@ def test_the_stability_ratio_is_the_gap_over_the_smallest_gap_before_it():
     assert "constant" not in plot.caption
 
 
+def test_large_stability_ratios_have_numbers_at_their_axis():
+    plot = plot_stability({"le": [0.0, 1e-4, 0.5, 0.6]})
+    assert ">1000</text>" in plot.svg
+    assert "mathdefault" not in plot.svg
+
+
 def test_undefined_eigenvalues_are_a_notice():
     assert texts(plot_eigenvalues({"le": [NAN]}).svg) == ["No encoding has finite eigenvalues."]

@@ -47,6 +47,14 @@ def rows(values=VALUES, **more):
                 )  # fmt: skip
 
 
+def test_a_row_of_the_paper_is_named_with_its_features_or_without():
+    assert EXPERIMENT.paper_figure("peg", "N", "one") == 0.9
+    assert EXPERIMENT.paper_figure("peg", "C", "one") is None
+    methods = {"peg": EXPERIMENT.methods["peg"].model_copy(update={"paper": "PEG+/N"})}
+    named = EXPERIMENT.model_copy(update={"methods": methods})
+    assert named.paper_figure("peg", "C", "two") == 0.91
+
+
 def test_means_and_deviations_are_those_of_numpy():
     found = summarise_results(as_table(rows()))
     for row in found.iter_rows(named=True):
@@ -91,9 +99,17 @@ def test_the_best_of_a_graph_is_marked_and_a_winning_baseline_is_named():
     assert shown["PEG"][1].small[0] == "paper 91.00, −11.00"
     assert shown["PEG"][0].small[1] == "2 splits, 10.0 s"
     assert "SEAL, N (not run here)" in shown
+    assert shown["SEAL, N (not run here)"][0].small == ("paper 99.50",)
     assert "One: a baseline wins, gcn with 96.00 against 92.00 of PEG" in section.sentences
     assert "One: the paper's SEAL, N has 99.50, above 92.00 of PEG here" in section.sentences
     assert not any(sentence.startswith("two:") for sentence in section.sentences)
+
+
+def test_generated_graphs_are_said_and_not_compared_with_the_paper():
+    section = SectionBuilder("links", EXPERIMENT, as_table(rows(generated=True))).build()
+    assert section.sentences[0].startswith("Small random graphs stand in for the real ones")
+    assert [row.name for row in section.rows] == ["PEG", "gcn"]
+    assert not any("the paper's" in sentence for sentence in section.sentences)
 
 
 def test_isolated_ends_are_told_with_the_result_without_them():
