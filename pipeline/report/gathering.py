@@ -10,7 +10,7 @@ import numpy.typing as npt
 from peg_core.artifacts.evaluation import TEST_PAIRS
 from peg_core.artifacts.scored_pairs import ScoredPairs
 from peg_core.artifacts.trained_model import seed_part
-from peg_core.graph.graph_store import GraphSize
+from peg_core.graph.graph_outline import GraphOutline
 from peg_core.graph.node_table import read_labels
 from peg_core.inference.top_links import TopLinks, top_links
 from peg_core.metrics.ranking import roc_auc
@@ -44,7 +44,7 @@ class Gathered(NamedTuple):
 
 def gather(inputs: StageInputs, config: PipelineConfig, heuristic: str | None) -> Gathered:
     """All of it; nothing where the graph is too large to be read by one process on the way."""
-    if inputs.ref("ingest").at(GraphSize).open().num_nodes > MOST_NODES:
+    if inputs.ref("ingest").at(GraphOutline).open().num_nodes > MOST_NODES:
         return Gathered([], None, [])
     best = find_top(inputs, config.score)
     by_degree = degree_classes(inputs, config.graph.predicted.ends, heuristic)

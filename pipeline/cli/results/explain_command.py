@@ -37,7 +37,7 @@ def explain(
     average add up to the logit of the pair. Nothing is started or changed.
 
     \b
-    peg explain configs/quickstart.yaml 11 1385
+    peg explain follows.yaml 11 1385
     peg explain shop.yaml alice "blue teapot" --json | jq .parts
     """
     from peg_core.explain.explanation import as_text

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from peg_core.graph.graph_store import GraphSize
+from peg_core.graph.graph_outline import GraphOutline
 from pipeline.report import gathering
 from pipeline.report.gathering import classify
 
@@ -45,7 +45,7 @@ def test_a_large_graph_is_not_read_for_its_picture():
             return self
 
         def at(self, kind):
-            assert kind is GraphSize
+            assert kind is GraphOutline
             return self
 
         def open(self):
