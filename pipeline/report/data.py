@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +52,7 @@ class TopPair:
     target: str
     score: float
     common_neighbours: int
-    degrees: tuple[int, int]
+    degrees: Sequence[int]
 
 
 @dataclass(frozen=True)

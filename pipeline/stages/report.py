@@ -9,19 +9,26 @@ import numpy as np
 import polars as pl
 import yaml
 
-from peg_core.artifacts.evaluation import TEST_PAIRS
+from peg_core.artifacts.evaluation import TEST_PAIRS, MethodScores
 from peg_core.artifacts.manifest import Manifest
 from peg_core.artifacts.positions import Positions
+from peg_core.artifacts.scored_pairs import ScoredPairs
 from peg_core.artifacts.trained_model import seed_part
 from peg_core.atomic_file import atomic_path
 from peg_core.inference.candidate_batch import HISTOGRAM_BINS
 from peg_core.splits.population import Population, describe_cold
 from pipeline.config.pipeline_config import PipelineConfig
-from pipeline.report.data import ReportData, StageRow
+from pipeline.report.data import DegreeClass, NodeMap, ReportData, StageRow, TopPair
 from pipeline.report.facts import each_fact_once
-from pipeline.report.gathering import SHOWN_PARTS, gather
 from pipeline.report.summary import best_rival
 from pipeline.run.stage import Stage, StageContext, StageResult
+from workers.shard import Shard
+from workers.tasks.reporting.nodes_and_pairs import (
+    SHOWN_PARTS,
+    MapResult,
+    ReportRequest,
+    report_task,
+)
 
 INPUTS = (
     "ingest", "features", "split", "encode", "train", "embed", "calibrate", "negatives",
@@ -40,7 +47,8 @@ def run(context: StageContext) -> StageResult:
     pairs = method.pairs(TEST_PAIRS, ["score", "label"], most_parts=SHOWN_PARTS)
     tables = evaluation_tables(found)
     rival = best_rival(next(iter(tables.values())), "auc")
-    gathered = gather(inputs, context.config, rival and rival.method)
+    request = _request(context, rival and rival.method)
+    [seen] = context.map(report_task, [Shard("nodes", {"request": request})], note="nodes")
     data = ReportData(
         name=context.config.name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -59,9 +67,9 @@ def run(context: StageContext) -> StageResult:
         outputs={name: inputs.ref(name).location for name in inputs},
         warnings=each_fact_once(text for each in found.values() for text in each.warnings),
         note=cold_note(found["evaluate"]),
-        top=gathered.top,
-        node_map=gathered.node_map,
-        by_degree=gathered.by_degree,
+        top=[TopPair(**row) for row in seen["top"]],
+        node_map=_node_map(seen["node_map"]),
+        by_degree=[DegreeClass(**row) for row in seen["by_degree"]],
         rival=rival and rival.method,
     )
     from pipeline.report.build import build_report  # nobody else waits for matplotlib
@@ -70,6 +78,37 @@ def run(context: StageContext) -> StageResult:
     with atomic_path(context.folder / "report.html") as temporary:
         temporary.write_text(html, encoding="utf-8")
     return StageResult(counts={"bytes": len(html)})
+
+
+def _request(context: StageContext, heuristic: str | None) -> ReportRequest:
+    """What a task looks up: arrays do not come to the process that drives the run."""
+    inputs, score = context.inputs, context.config.score
+    evaluation = inputs.evaluation
+    return ReportRequest(
+        graph=inputs.graph,
+        ids=inputs.node_ids,
+        train_graph=inputs.train_graph,
+        positions=inputs.all_positions if "encode_all" in inputs else None,
+        embeddings=inputs.all_embeddings if "embed_all" in inputs else None,
+        scored=inputs.ref("score").at(ScoredPairs) if "score" in inputs else None,
+        score="score" if score is None else score.columns[0],
+        model=evaluation.at(MethodScores, seed_part(inputs.best_seed)),
+        heuristics=evaluation.at(MethodScores, "heuristics"),
+        heuristic=heuristic,
+        columns=context.config.graph.predicted.ends,
+    )
+
+
+def _node_map(found: MapResult | None) -> NodeMap | None:
+    if found is None:
+        return None
+    return NodeMap(
+        points=np.array(found["points"]),
+        groups=found["groups"],
+        grouped_by=found["grouped_by"],
+        links=np.array(found["links"], dtype=np.int64).reshape(-1, 2),
+        num_nodes=found["num_nodes"],
+    )
 
 
 def evaluation_tables(found: dict[str, Manifest]) -> dict[str, list[dict[str, Any]]]:
