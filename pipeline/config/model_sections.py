@@ -88,8 +88,8 @@ class ModelConfig(Section):
         "mlp: a network on the Hadamard product and the geometry; structural: that and common "
         "neighbours, degrees, same component; branches: the product and the structure, each in a "
         "branch of its own; placed_branches: and the geometry in a third. The preset best is "
-        "structural, ranking branches, but for light_gcn inner_product and for baselines dot, "
-        "for positions_only mlp; `objective: softmax` needs cosine.",
+        "structural, ranking branches, but for light_gcn and baselines inner_product, for "
+        "positions_only mlp; `objective: softmax` needs cosine.",
     )
     gate: Gate = Field(
         ModelSettings.gate, description="What of two positions weighs the edge between them."
@@ -149,8 +149,8 @@ class TrainConfig(Section):
     )
     epochs: AutoCount = Field(
         "auto",
-        description="Passes over the training links, at most, where `links` is none. auto: 50; a "
-        "number here also means none for `links: auto`.",
+        description="Passes over the training links, at most, where `links` is none. auto: 50, "
+        "100 with a baseline; a number here also means none for `links: auto`.",
     )
     links: Annotated[AutoCountOrNone, Later(None)] = Field(
         "auto",
@@ -161,7 +161,7 @@ class TrainConfig(Section):
     patience: AutoCount = Field(
         "auto",
         description="Validations without a gain before stopping; epochs where `validate_links` is "
-        "none. auto: 20 epochs, or 5 validations.",
+        "none. auto: 20 epochs, 50 with a baseline, or 5 validations.",
     )
     min_gain: Annotated[float | Auto, OrAuto(Gain), Later(0.0)] = Field(
         "auto",

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from peg_core.layers.message_graph import MessageGraph
-from peg_core.models.link_predictor import LinkPredictor, State
+from peg_core.models.link_predictor import NO_DROPOUT, LinkPredictor, State
 from peg_core.models.model_spec import ModelSpec
 
 # Attention heads, side by side in an embedding.
@@ -26,9 +26,15 @@ class FeatureModel(LinkPredictor):
     reads_geometry = False
 
     @staticmethod
-    def preset_head(spec: ModelSpec) -> str:
+    def preset_dropout(spec: ModelSpec) -> tuple[float, float, float]:
         del spec
-        return "dot"
+        return NO_DROPOUT
+
+    @staticmethod
+    def preset_head(spec: ModelSpec) -> str:
+        """The inner product with a scale and an offset: without these it learns far worse."""
+        del spec
+        return "inner_product"
 
     def embed_layer(self, layer: int, state: State, messages: MessageGraph) -> Tensor:
         sources, targets = self.ends(layer, state, messages)

@@ -11,5 +11,7 @@ class GAE(GCN):
     `Variational Graph Auto-Encoders <https://arxiv.org/abs/1611.07308>`_:
 
     .. math::
-        Z = \mathrm{GCN}(X, A), \qquad p(A_{uv} = 1) = \sigma(z_u^\top z_v)
+        Z = \mathrm{GCN}(X, A), \qquad p(A_{uv} = 1) = \sigma(a\, z_u^\top z_v + b)
+
+    The paper has :math:`a = 1, b = 0`, which is `head: dot`.
     """

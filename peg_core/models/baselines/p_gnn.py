@@ -43,11 +43,6 @@ class PGNN(FeatureModel):
             for layer, widths in enumerate(layer_widths(spec))
         )
 
-    @staticmethod
-    def preset_head(spec: ModelSpec) -> str:
-        del spec
-        return "inner_product"
-
     def whole_messages(self, graph: GraphStore, positions: Positions) -> MessageGraph:
         del positions
         sets, nodes = self.spec.hidden, graph.num_nodes

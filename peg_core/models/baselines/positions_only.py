@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from peg_core.errors import ConfigError
 from peg_core.layers.edge_rule import EdgeRule
 from peg_core.layers.message_graph import MessageGraph
-from peg_core.models.link_predictor import LinkPredictor, State
+from peg_core.models.link_predictor import NO_DROPOUT, LinkPredictor, State
 from peg_core.models.model_spec import ModelSpec
 
 # Heads that read the geometry of a pair.
@@ -48,6 +48,11 @@ class PositionsOnly(LinkPredictor):
         super().__init__(replace(spec, hidden=1, learned_nodes=0))
         self.rule = EdgeRule(normalisation="mean")
         self.layers = nn.ModuleList(NoMessages() for _ in range(spec.layers))
+
+    @staticmethod
+    def preset_dropout(spec: ModelSpec) -> tuple[float, float, float]:
+        del spec
+        return NO_DROPOUT
 
     @staticmethod
     def preset_head(spec: ModelSpec) -> str:

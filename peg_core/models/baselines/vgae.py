@@ -21,7 +21,9 @@ class VGAE(FeatureModel):
     .. math::
         \mu, \log \sigma = \mathrm{GCN}_{\mu, \sigma}(X, A), \qquad
         z_u \sim N(\mu_u, \mathrm{diag}(\sigma_u^2)), \qquad
-        p(A_{uv} = 1) = \sigma(z_u^\top z_v)
+        p(A_{uv} = 1) = \sigma(a\, z_u^\top z_v + b)
+
+    The paper has :math:`a = 1, b = 0`, which is `head: dot`.
 
     Training adds the divergence from the standard normal distribution, its mean over the nodes
     divided by their number. In a sampled step these are the nodes of its pairs. Elsewhere the

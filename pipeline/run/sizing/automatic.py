@@ -25,6 +25,11 @@ from pipeline.config.pipeline_config import PipelineConfig
 HUGE_LINKS = 10_000_000
 # The budget of a graph at the limit of full batches, as many steps as such a graph takes there.
 LINKS_AT_LIMIT = 2_000_000
+# Without folds and dropout, models still gain after fifty.
+BASELINE_EPOCHS = 100
+# Weights that were only drawn already tell hubs apart: on some graphs the first validation is
+# the best for a while.
+BASELINE_PATIENCE = 50
 VALIDATIONS = 20
 PATIENT_VALIDATIONS = 5
 MIN_GAIN = 1e-3
@@ -72,7 +77,7 @@ def resolve(config: PipelineConfig, extent: GraphExtent) -> tuple[PipelineConfig
     encodings = [_dimensions(n, item, links) for n, item in enumerate(config.encodings)]
     width = _row_width(config, encodings)
     train = [
-        *_course(config.train, links),
+        *_course(config.train, links, is_baseline=config.model.kind in BASELINES),
         *_sampling(config.train, extent, links, layers=config.model.layers, width=width),
     ]
     evaluate = _heuristics(config, links)
@@ -132,7 +137,7 @@ def _dimensions(number: int, item: EncodingConfig, links: int) -> Choice | None:
     )
 
 
-def _course(train: TrainConfig, links: int) -> list[Choice]:
+def _course(train: TrainConfig, links: int, *, is_baseline: bool = False) -> list[Choice]:
     """Budget, validations, patience."""
     chosen: list[Choice] = []
 
@@ -150,13 +155,14 @@ def _course(train: TrainConfig, links: int) -> list[Choice]:
         budget = int(round(LINKS_AT_LIMIT * math.sqrt(links / MOST_FULL_EDGES), -5))
         why = f"{LINKS_AT_LIMIT:,} at {MOST_FULL_EDGES:,} training links, and its square root above"
     budget = choose("links", budget, why)
-    choose("epochs", Optimisation.epochs, "at most" if budget is None else "`train.links` counts")
+    epochs = BASELINE_EPOCHS if is_baseline else Optimisation.epochs
+    choose("epochs", epochs, "at most" if budget is None else "`train.links` counts")
     every = None if budget is None else max(1, budget // VALIDATIONS)
     why = "after epochs" if budget is None else f"{VALIDATIONS} validations in the budget"
     every = choose("validate_links", every, why)
     if every is None:
         choose("validate_pairs", Optimisation.validate_pairs, "more would tell no more")
-        choose("patience", Optimisation.patience, "epochs")
+        choose("patience", BASELINE_PATIENCE if is_baseline else Optimisation.patience, "epochs")
         choose("min_gain", Optimisation.min_gain, "any better value is a gain")
     else:
         choose("validate_pairs", VALID_PAIRS, "an AUC within a few thousandths")

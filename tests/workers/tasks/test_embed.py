@@ -10,8 +10,9 @@ from peg_core.artifacts.trained_model import TrainedModel
 from peg_core.graph.graph_store import GraphStore
 from peg_core.graph.node_features import NodeFeatures, input_features
 from peg_core.layers.message_graph import MessageGraph
+from peg_core.models import MODELS
+from peg_core.models.baselines import BASELINES
 from peg_core.models.model_spec import ModelSpec
-from peg_core.models.peg import PEG
 from workers.artifact_ref import ArtifactRef
 from workers.tasks.embed import (
     EmbedRequest,
@@ -24,7 +25,7 @@ from workers.tasks.embed import (
 NODES = 90
 
 
-def artifacts(folder, kind, dtype):
+def artifacts(folder, kind, dtype, model="peg"):
     rng = np.random.default_rng(0)
     graph = GraphStore.from_edges(*rng.integers(0, NODES, size=(2, 200)), num_nodes=NODES)
     graph.save(folder)
@@ -34,12 +35,13 @@ def artifacts(folder, kind, dtype):
     NodeFeatures.save_kind(kind, folder)
     width = {"degree": 2, "node": 3, "node+positional": 7}[kind]
     torch.manual_seed(0)
-    TrainedModel(folder / "model").save(PEG(ModelSpec("peg", "best", width, 1, hidden=6)))
+    spec = ModelSpec(model, "best", width, 1, hidden=6, encoding_widths=(4,))
+    TrainedModel(folder / "model").save(MODELS[model](spec))
     kinds = (GraphStore, NodeFeatures, Positions)
-    model = ArtifactRef.of_folder(folder / "model", TrainedModel)
+    trained = ArtifactRef.of_folder(folder / "model", TrainedModel)
     out = ArtifactRef.of_folder(folder / "out", Embeddings)
     inputs = (ArtifactRef.of_folder(folder, kind) for kind in kinds)
-    return EmbedRequest(*inputs, model, out, dtype=dtype)
+    return EmbedRequest(*inputs, trained, out, dtype=dtype)
 
 
 @pytest.mark.parametrize("kind", ["degree", "node", "node+positional"])
@@ -74,3 +76,23 @@ def test_ranges_in_any_order_and_twice_give_the_forward_of_the_model(tmp_path, k
     precision = {"float32": 1e-5, "float16": 1e-3}[dtype]
     np.testing.assert_allclose(found, expected, atol=precision, rtol=precision)
     assert len(out.components()) == NODES
+
+
+@pytest.mark.parametrize("kind", sorted(BASELINES))
+def test_baselines_are_embedded_range_by_range(tmp_path, kind):
+    request = artifacts(tmp_path, "node", "float32", kind)
+    layout = layout_task(request, 10)
+    for start, stop in layout["ranges"] if layout["needs_state"] else ():
+        state_task(request, start, stop)
+    for layer in range(layout["layers"]):
+        for start, stop in layout["ranges"]:
+            embed_task(request, layer, start, stop)
+    graph = GraphStore.open(tmp_path)
+    positions = [np.load(tmp_path / "encoding-0" / "all.npy")]
+    model = request.model.open().network
+    x = torch.from_numpy(input_features(NodeFeatures.open(tmp_path), graph, positions))
+    with torch.no_grad():
+        state = model.first_state(x, [torch.from_numpy(z) for z in positions])
+        expected = model(state, model.whole_messages(graph, positions)).numpy()
+    assert len(layout["ranges"]) > 1
+    np.testing.assert_allclose(request.out.open().array(), expected, atol=1e-5, rtol=1e-5)

@@ -63,7 +63,7 @@ def test_kernels_score_a_head_without_geometry_as_torch_does(head):
 
 
 def test_an_auto_encoder_scores_by_the_inner_product():
-    model = build("gae")
+    model = build("gae", head="dot")
     graph, positions, x = example()
     embeddings, components = embed(model, graph, positions, x).numpy(), np.zeros(NODES, np.int32)
     source, target = np.random.default_rng(1).integers(0, NODES, size=(2, 50))

@@ -41,8 +41,11 @@ def test_up_to_a_million_training_links_fingerprints_are_those_of_before():
 def test_a_baseline_trains_without_folds_unless_asked_for():
     for extent in (SMALL, HUGE):
         assert values(config(model={"kind": "vgae"}), extent)["split.folds"] == 1
-    asked = config(model={"kind": "vgae"}, split={"folds": 7})
-    assert resolve(asked, SMALL)[0].split.folds == 7
+    asked = config(model={"kind": "vgae"}, split={"folds": 7}, train={"epochs": 3})
+    found, _ = resolve(asked, SMALL)
+    assert (found.split.folds, found.train.epochs) == (7, 3)
+    chosen = values(config(model={"kind": "vgae"}), SMALL)
+    assert (chosen["train.epochs"], chosen["train.patience"]) == (100, 50)
 
 
 def test_a_large_graph_is_trained_by_links():
