@@ -129,6 +129,7 @@ def test_a_process_that_outlives_its_run_is_found_and_ended(orphaned_run, monkey
         ({"victim": "worker"}, 0, "", "survived"),
         ({"signal": "TERM"}, 130, "stopped; finished work is kept: run", "stopped"),
         ({"signal": "TERM"}, -15, "", "unclear: died of SIGTERM"),
+        ({"signal": "TERM"}, -15, "report: r\n\nnext:\n  peg plan x.yaml  # why", "killed"),
         ({"victim": "raylet"}, 1, "error: task lost", "error, exit 1"),
         ({"victim": "raylet"}, 1, "", "unclear: no message, exit 1"),
         ({"victim": "raylet"}, 1, "Traceback\nerror:", "unclear: traceback, exit 1"),

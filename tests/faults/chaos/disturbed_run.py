@@ -29,6 +29,8 @@ RERUN_VANISH_SECONDS = 20.0
 INTERRUPTED = 130
 # A driver that got one of these itself cannot say anything any more.
 SILENT = {"KILL", "HUP"}
+# What the last line of a run begins with: all is written, and only Python is left to end.
+LAST_WORDS = "\n  peg plan "
 
 
 @dataclass
@@ -167,8 +169,8 @@ def describe_end(trial: Trial, code: int | None, output: str) -> str:
         return "survived"
     struck = trial.victim in ("driver", "group", "session")
     if struck and code == -signal.Signals[f"SIG{trial.signal}"]:
-        # without a handler yet, or one that cannot be handled
-        silent = trial.signal in SILENT or trial.stage == START
+        # without a handler yet, one that cannot be handled, or after the last words
+        silent = trial.signal in SILENT or trial.stage == START or LAST_WORDS in output
         return "killed" if silent else f"unclear: died of SIG{trial.signal}"
     if struck and trial.stage == START:
         return "killed"  # while Python was importing
