@@ -17,7 +17,7 @@ def run(*arguments):
 
 
 def test_experiments_and_the_cells_of_one_are_listed():
-    assert "task1              96 cells x 5 splits" in run("--list")
+    assert "task1             210 cells x 5 splits" in run("--list")
     output = run("task2", "--list", "--only", "*/best-le+/N", "--splits", "2")
     assert output.splitlines()[0].startswith("task2 ")
     assert "   4 cells x 2 splits" in output.splitlines()[0]
