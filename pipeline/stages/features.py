@@ -62,7 +62,7 @@ def kind_of(config: PipelineConfig) -> str:
     """The kind of features, with ``auto`` decided by what the graph has."""
     if config.features.kind != "auto":
         return config.features.kind
-    return "node" if config.graph.features else "degree"
+    return "node" if config.graph.has_features else "degree"
 
 
 def build_features(context: StageContext, request: FeatureRequest) -> dict[str, Any]:
