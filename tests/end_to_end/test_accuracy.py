@@ -45,10 +45,9 @@ def test_the_authors_variant(test_auc):
     assert test_auc("cora/faithful-le+/N") > 0.94
 
 
-def test_baselines_are_not_weak(test_auc):
-    """The paper has 89.89 for the first; an untuned GCN with an inner product is near 91."""
-    for kind in ("vgae", "gcn"):
-        assert test_auc("cora/best-le+/N", f"model.kind={kind}", "split.folds=auto") > 0.92
+def test_a_baseline_is_not_weak(test_auc):
+    """The paper has 89.89."""
+    assert test_auc("cora/vgae/N") > 0.92
 
 
 def test_ranking_among_hard_non_links(cluster, data_folder, display, store):
