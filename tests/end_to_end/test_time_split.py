@@ -76,7 +76,7 @@ def test_warm_and_cold_pairs_are_ranked_apart(rolled):
     assert any("have a node without a training edge" in text for text in warnings)
     assert len(warnings) == len(set(warnings))
     report = (current / "report" / "report.html").read_text()
-    assert "cold (an end without a training edge)" in report
+    assert "Cold (an end without a training edge)" in report
     assert "Links against drawn non-links, cold pairs" in report
 
 

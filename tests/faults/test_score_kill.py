@@ -110,6 +110,7 @@ def test_a_killed_driver_is_started_again_and_redoes_only_what_is_missing(
     require_equal(out, uninterrupted)
 
 
+@pytest.mark.usefixtures("own_sigterm")
 def test_a_machine_that_goes_away_changes_nothing(
     trained_run, candidates, uninterrupted, start_peg, tmp_path
 ):

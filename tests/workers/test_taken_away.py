@@ -70,6 +70,7 @@ def test_an_error_that_names_no_machine_is_a_failure():
 
 @pytest.mark.ray
 @pytest.mark.slow
+@pytest.mark.usefixtures("own_sigterm")
 def test_a_shard_of_a_drained_machine_runs_again_without_retries(tmp_path):
     head = {"num_cpus": 0, "_system_config": SOON_MISSED}
     machines = Cluster(initialize_head=True, head_node_args=head)
